@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.elastic import can_spare
 from enbloc.engine.eviction.evictable import CACHED_SUMS, SYSTEM_CRITICAL, Cell, Evictable, is_evictable
 from enbloc.engine.eviction.history import REFUSED_FOR_NS, EvictionHistory
@@ -343,3 +344,13 @@ def test_g9_a_plan_that_failed_is_tried_again_when_facts_change(action: str, cha
     assert not evictions.has_failed("reclaim" if action == "preempt" else "preempt", gang)
     change(scene)
     assert evictions.has_failed(action, gang) is not retried
+
+
+def test_g9_a_budget_whose_status_alone_changed_is_no_event() -> None:
+    scene, budget = cluster(m.pod("a", nodeName="n")), m.budget({"app": "x"}, minAvailable=1)
+    events = scene.state.events
+    scene.state.put_budget(budget, gone=False)
+    assert EventKind.BUDGET_CHANGED in events.kinds
+    events.clear()
+    scene.state.put_budget({**budget, "status": {"disruptionsAllowed": 1}}, gone=False)
+    assert not events

@@ -69,6 +69,36 @@ def test_r1_a_reservation_that_cannot_be_recorded_is_not_made_and_the_gang_says_
 
 
 @pytest.mark.usefixtures("one_slot")
+def test_r1_a_group_has_nodes_reserved_for_all_of_its_gangs_or_for_none() -> None:
+    """Of `a` the record has one slot, of `b` two."""
+    full = [m.pod(f"full-{index}", 4, nodeName=f"n{index}", run_time="60s") for index in range(3)]
+    names = ["default/a", "default/b"]
+    pods = [*m.koordinator_gang("a", 1, cpu=3, groups=names), *m.koordinator_gang("b", 2, cpu=3, groups=names)]
+    answer = simulate([m.node(f"n{index}") for index in range(3)], full, pods, config=RESERVING, until="50s")
+    assert "no room is set aside for its 2 pods (reserve)" in " ".join(warnings(answer))
+    assert reserved(answer).keys() == {line["name"] for line in answer.lines("released")}
+
+
+@pytest.mark.usefixtures("one_slot")
+def test_p3_no_room_is_kept_for_one_gang_of_a_group_whose_other_cannot_be_recorded() -> None:
+    names = ["default/a", "default/b"]
+    high = [
+        *m.koordinator_gang("a", 1, cpu=4, groups=names, priority="high"),
+        *m.koordinator_gang("b", 2, cpu=4, groups=names, priority="high"),
+    ]
+    low = [m.pod(f"low-{index}", 4, priority="low", nodeName=f"n{index}") for index in range(3)]
+    config = {"actions": [{"name": "allocate"}, {"name": "preempt"}]}
+    nodes = [m.node(f"n{index}") for index in range(3)]
+    small = m.pod("small", 1, priority="low", at="5s")
+    answer = simulate(
+        m.priority_class("high", 10), m.priority_class("low", 1), nodes, low, high,
+        m.step("3s", "delete", "Pod", "low-0"), small, config=config, until="20s",
+    )  # fmt: skip
+    assert not answer.lines("evicted")
+    assert answer.at("small") == 5.0
+
+
+@pytest.mark.usefixtures("one_slot")
 def test_d5_a_job_whose_later_waves_cannot_be_recorded_waits_and_says_so() -> None:
     work = m.role("work", 2, run_time="30s") | {"dependsOn": {"name": ["master"]}}
     job = m.job("j", m.role("master", 1, run_time="60s"), work)

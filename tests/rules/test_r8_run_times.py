@@ -342,6 +342,23 @@ def test_r8_easy_the_first_may_be_a_replacement_of_a_gang_that_lacks_more_member
     assert answer.times("g-2") == [0.0, 102.0]
 
 
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_r8_g3_surplus_of_a_gang_that_lost_a_member_does_not_delay_a_younger_gang(mode: str) -> None:
+    """Its member is not recreated: what waits of it is surplus, and comes behind every minimum."""
+    answer = simulate(
+        m.node("n"),
+        m.podgroup("g", 2, roles={"w": 1, "x": 1}),
+        timed("w-0", 1, "100s", group="g", role="w"),
+        [timed(f"x-{index}", 1, "100s", group="g", role="x") for index in range(2)],
+        timed("big", 4, "50s", at="5s"),
+        m.step("10s", "delete", "Pod", "w-0"),
+        timed("x-2", 1, "500s", group="g", role="x", at="20s"),
+        config={"actions": [{"name": "allocate"}, {"name": "backfill", "arguments": {"mode": mode}}]},
+    )
+    assert answer.at("big") == 100.0
+    assert answer.at("x-2") == 150.0
+
+
 @pytest.mark.parametrize("mode", ["best-effort", "easy", "conservative"])
 def test_r8_g10_the_answer_of_sim_has_the_numbers_of_the_state_that_it_shows(mode: str) -> None:
     """When `big` was attempted one of its pods would have fitted; then `small` started."""

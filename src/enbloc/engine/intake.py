@@ -15,7 +15,7 @@ from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Band, GangOrder
-from enbloc.engine.placement.request import replacements, request_of
+from enbloc.engine.placement.request import is_surplus, replacements, request_of
 from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.deadlines import Deadlines
@@ -260,14 +260,13 @@ class Intake(Follower):
                 self._reporter.withdraw(gang)
             return
         request = request_of(gang, waiting)
-        # Lost members may not exist again yet: then all that waits is surplus, though a minimum is not met.
-        is_surplus = gang.ready() or (gang.satisfied and not request.needed and not request.short)
-        if is_surplus and gang.spec.more_waves:  # D4: room that a later wave needs is not for surplus
+        for_surplus = is_surplus(gang, request)
+        if for_surplus and gang.spec.more_waves:  # D4: room that a later wave needs is not for surplus
             self._queues.remove(gang)
             self._reporter.withdraw(gang)
             return
         rest = request.rest if request.short else ()
-        wanted = waiting if is_surplus else [*replacements(gang), *request.needed, *rest]
+        wanted = waiting if for_surplus else [*replacements(gang), *request.needed, *rest]
         if not wanted:
             self._queues.remove(gang)
             return
@@ -289,7 +288,7 @@ class Intake(Follower):
         never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
         times = signature.times_of(self._state, wanted)
         outranks = gang.priority if self._claims.reservations else 0  # R5: which reserved nodes are closed to it
-        band = Band.SURPLUS if is_surplus else Band.MINIMA
+        band = Band.SURPLUS if for_surplus else Band.MINIMA
         facts = (
             own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times, outranks,
             signature.place_of(gang),
@@ -298,7 +297,7 @@ class Intake(Follower):
             facts, asked.classes, not is_unlike_others and len(asked.classes) == 1, shared=not is_unlike_others
         )
         equivalence = self._queues.put(queue, gang, self._order(gang, band), alike)
-        if self._queues.share_diagnosis(gang, equivalence, of_gang=not is_surplus):
+        if self._queues.share_diagnosis(gang, equivalence, of_gang=not for_surplus):
             self._demand.note_attempt(gang)
 
     def _queue_group(self, unit: list[GangState], others: list[GangState], holds: bool) -> None:

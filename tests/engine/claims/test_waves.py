@@ -128,7 +128,7 @@ def test_d5_pods_of_later_waves_that_room_is_looked_for(kept: int, covered: str,
     placeholders = waves.later_tasks(gang)
     assert [task.role for task in placeholders] == ["late", "late"]
     if kept:
-        assert waves.nominate(gang, [(task, "n") for task in placeholders[:kept]], 0)
+        assert waves.make_being_freed(waves.being_freed(gang, [(task, "n") for task in placeholders[:kept]], 0))
     gang.covered = covered
     found = waves.later_tasks(gang)
     assert len(found) == count
@@ -140,7 +140,9 @@ def test_d5_a_waves_claim_lasts_until_its_deadline_from_now() -> None:
     expect_wave(scene)
     scene.gang().covered = ""
     gang, waves = scene.gang(), scene.claims.waves
-    assert waves.nominate(gang, [(task, "n") for task in waves.later_tasks(gang)], 5 * SECOND_NS)
+    assert waves.make_being_freed(
+        waves.being_freed(gang, [(task, "n") for task in waves.later_tasks(gang)], 5 * SECOND_NS)
+    )
     assert scene.claims.due() == 65 * SECOND_NS
 
 

@@ -16,7 +16,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
+from enbloc.engine.placement.request import PlacementRequest, is_surplus, replacements, request_of
 from enbloc.engine.placement.sub_groups import sub_groups
 from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
@@ -56,7 +56,7 @@ def behind_head(cycle: Cycle, gang: GangState, position: object) -> Constraints:
     is equal."""
     constraints, easy = cycle.constraints(gang), cycle.parts.easy
     head = first_waiting(cycle, gang.spec.queue)
-    band = Band.SURPLUS if gang.ready() else Band.MINIMA
+    band = Band.SURPLUS if is_surplus(gang) else Band.MINIMA
     if head is None or easy is None or cycle.order(head) >= cycle.order(gang, band):
         return constraints
     shadow = easy.shadow(head, cycle.constraints(head), cycle.now_ns, position)

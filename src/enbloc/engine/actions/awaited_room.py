@@ -64,8 +64,10 @@ class AwaitedRoom:
     def uncounted(self) -> Iterator[None]:
         """While it lasts, queues do not use the room that is left to awaited pods: it is no part of their share."""
         self._count(-1)
-        yield
-        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(1)
 
     def _count(self, by: int) -> None:
         queues = self._cycle.state.queues

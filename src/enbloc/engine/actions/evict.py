@@ -13,6 +13,7 @@ from typing import Final
 from enbloc.engine.actions.allocate import serve
 from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.actions.queue_loop import is_blocked
+from enbloc.engine.claims.claim import Claim
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.eviction.planner import Plan, Planner
@@ -294,26 +295,34 @@ def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[Low
 def _carry_out(
     cycle: Cycle, unit: Sequence[GangState], action: str, plan: Plan, lower: Sequence[LowerPriorityClaim]
 ) -> bool:
-    """The room is claimed for the gang before any pod leaves it (P3)."""
+    """The room is claimed for all gangs before any pod leaves it (P3), or it cannot be recorded (R1)."""
+    evicted = cycle.claims.evicted.claim(unit[0], (task.gang.key for task in plan.victims))
+    claims = [claim for gang in unit for claim in _claims_to_make(cycle, gang, plan)]
+    if not cycle.claims.can_record_all([*claims, *([evicted] if evicted else ())], ending={ClaimKind.RESERVE}):
+        return False
     for one in _of_use(lower, plan):
         one.release(cycle.claims, cycle.titles, unit[0])
     for gang in unit:
         cycle.claims.reservations.end(gang, "ReservationEnded", "room is being freed for it")
-        places = [(task, node) for task, node in plan.places if task.gang is gang]
-        later = [(task, node) for task, node in plan.places if task.gang is not gang and task.gang.key == gang.key]
-        if later and not cycle.claims.waves.nominate(gang, later, cycle.now_ns):
-            return False
-        if places and not cycle.claims.nominations.make(gang, places, _evicted_for(cycle, plan, gang)):
-            return False
-    if not cycle.evictions.evicted.add(unit[0], (task.gang.key for task in plan.victims)):
-        for gang in unit:
-            cycle.claims.end(gang, ClaimKind.PREEMPT, "PreemptionAbandoned", "its victims cannot be recorded")
-        return False
+    for claim in claims:
+        if claim.kind is ClaimKind.WAVE:
+            cycle.claims.waves.make_being_freed(claim)
+        else:
+            cycle.claims.nominations.make(claim, _evicted_for(cycle, plan, claim.gang))
+    cycle.claims.evicted.add(unit[0], (task.gang.key for task in plan.victims))
     reason = "Preempted" if action == "preempt" else "Reclaimed"
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.status is TaskStatus.BOUND, f"{task} cannot be evicted; {task.gang.story}"
         cycle.evictions.evict(task, unit[0], reason, f"makes room for {cycle.titles.of(unit[0], task.namespace)}")
     return True
+
+
+def _claims_to_make(cycle: Cycle, gang: GangState, plan: Plan) -> list[Claim]:
+    """Room that is freed for a gang, and for its later waves."""
+    places = [(task, node) for task, node in plan.places if task.gang is gang]
+    later = [(task, node) for task, node in plan.places if task.gang is not gang and task.gang.key == gang.key]
+    claims = [cycle.claims.waves.being_freed(gang, later, cycle.now_ns)] if later else []
+    return [*claims, cycle.claims.nominations.claim(gang, places)] if places else claims
 
 
 def _evicted_for(cycle: Cycle, plan: Plan, gang: GangState) -> str:

@@ -13,6 +13,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill, PlannedQueue, heads
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.request import is_surplus
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.tables.resources import Ints
 from enbloc.engine.tables.tasks import GangState
@@ -57,7 +58,9 @@ class Plans:
     def constraints(self, gang: GangState) -> Constraints:
         """What a gang must leave to those before it in its queue."""
         planned = self.of(gang.spec.queue)
-        planned.plan_before(self._cycle.order(gang, _band(gang)), self._cycle.constraints)
+        planned.plan_before(
+            self._cycle.order(gang, Band.SURPLUS if is_surplus(gang) else Band.MINIMA), self._cycle.constraints
+        )
         return _within(self._cycle, planned, gang)
 
     def note_bound(self, gang: GangState, before: Ints) -> None:
@@ -95,7 +98,3 @@ def _within(cycle: Cycle, planned: PlannedQueue, gang: GangState) -> Constraints
     if planned.is_full and gang.key not in planned.starts:
         return constraints.closing(diagnosis.KEPT_IN_TIME, np.ones(cycle.state.nodes.count, np.bool_))
     return constraints._replace(shadow=planned.shadow) if planned.is_in_the_way else constraints
-
-
-def _band(gang: GangState) -> Band:
-    return Band.SURPLUS if gang.ready() else Band.MINIMA

@@ -140,12 +140,14 @@ def _spots(places: Sequence[tuple[Task, int]]) -> Counter[tuple[int, int]]:
 
 def _carry_out(cycle: Cycle, packed: _Packed) -> None:
     first = packed.starts[0][0]
-    for gang, places in packed.starts:
-        gangs = cycle.titles.listed(packed.leaves, gang.key.namespace)
-        if not cycle.claims.nominations.make(gang, places, f"pods of {gangs} are evicted for it"):
-            return
-    if not cycle.evictions.evicted.add(first, (gang.key for gang in packed.leaves)):
+    evicted = cycle.claims.evicted.claim(first, (gang.key for gang in packed.leaves))
+    claims = [cycle.claims.nominations.claim(gang, places) for gang, places in packed.starts]
+    if not cycle.claims.can_record_all([*claims, *([evicted] if evicted else ())]):
         return
+    for claim in claims:
+        gangs = cycle.titles.listed(packed.leaves, claim.gang.key.namespace)
+        cycle.claims.nominations.make(claim, f"pods of {gangs} are evicted for it")
+    cycle.claims.evicted.add(first, (gang.key for gang in packed.leaves))
     for gang in packed.leaves:
         why = f"makes room for {cycle.titles.of(first, gang.key.namespace)}, which has less left to do"
         for task in sorted(gang.tasks.values(), key=lambda task: task.order):

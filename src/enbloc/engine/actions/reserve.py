@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from enbloc.engine.actions.queue_loop import is_blocked
+from enbloc.engine.claims.claim import Claim
 from enbloc.engine.claims.placeholders import is_claim
 from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
 from enbloc.engine.cycle import Cycle
@@ -56,13 +57,25 @@ def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
         cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
         _say(cycle, unit, _why_not(cycle, unit))
         return
+    claims = _claims_to_make(cycle, unit, places)
+    if not cycle.claims.can_record_all(claims):
+        cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+        _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
+        return
     _say(cycle, unit, "")
     _end_those_taken_over(cycle, plan, lower, unit[0])
+    for claim in claims:
+        cycle.claims.reservations.make(claim)
+
+
+def _claims_to_make(cycle: Cycle, unit: Sequence[GangState], places: Sequence[tuple[Task, int]]) -> list[Claim]:
+    """One for each gang of the unit that has tasks to place."""
+    names, found = cycle.state.nodes.names, []
     for gang in unit:
-        of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang.key == gang.key]
-        if of_gang and not cycle.claims.reservations.make(gang, of_gang, cycle.now_ns):
-            cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-            _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
+        of_gang = [(task, names[row]) for task, row in places if task.gang.key == gang.key]
+        if of_gang:
+            found.append(cycle.claims.reservations.claim(gang, of_gang, cycle.now_ns))
+    return found
 
 
 def _why_not(cycle: Cycle, unit: Sequence[GangState]) -> str:
@@ -116,13 +129,11 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
         for task, node in kept:
             plan.keep(task, node)
         found = plan.places_of(lost) if not is_constrained(gang) else None  # T7: elsewhere may be another domain
-        if found is None:
+        places = [*kept, *((task, cycle.state.nodes.names[row]) for task, row in found or ())]
+        if found is None or not reservations.make(reservations.claim(gang, places, claim.clock_ns)):
             for mate in cycle.groups.mates(gang):
                 title = cycle.titles.of(by[0], mate.key.namespace)
                 reservations.end(mate, "ReservationEnded", f"its nodes were used by {title}, of higher priority")
-            continue
-        names = cycle.state.nodes.names
-        reservations.make(gang, [*kept, *((task, names[row]) for task, row in found)], claim.clock_ns)
 
 
 def _starving(cycle: Cycle) -> list[list[GangState]]:

@@ -31,16 +31,21 @@ class EvictedGangs:
         claim = self._claims.of(gang, self.kind)
         return claim is not None and _digest(victim) in claim.evicted
 
-    def add(self, gang: GangState, victims: Iterable[GangKey]) -> bool:
-        """Pods of the victims are evicted for the gang. `False`: it cannot be recorded."""
+    def claim(self, gang: GangState, victims: Iterable[GangKey]) -> Claim | None:
+        """The record that pods of the victims, too, are evicted for the gang; `None`: it says so already."""
         known = self._claims.of(gang, self.kind)
         before = known.evicted if known is not None else ()
         new = [digest for digest in dict.fromkeys(map(_digest, victims)) if digest not in before]
         if not new:
-            return True
+            return None
         claim = Claim(gang, self.kind, ())
         claim.evicted = (*before, *new)[-EVICTED_GANGS:]
-        return self._claims.make(claim, "", "")
+        return claim
+
+    def add(self, gang: GangState, victims: Iterable[GangKey]) -> bool:
+        """Pods of the victims are evicted for the gang. `False`: it cannot be recorded."""
+        claim = self.claim(gang, victims)
+        return claim is None or self._claims.make(claim, "", "")
 
     # ---- policy
 

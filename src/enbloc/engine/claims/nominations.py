@@ -41,10 +41,13 @@ class Nominations:
         claim = self._claims.of(gang, self.kind)
         return [task for task in claim.tasks if task.status is TaskStatus.NOMINATED] if claim is not None else []
 
-    def make(self, gang: GangState, places: Sequence[tuple[Task, str]], message: str) -> bool:
-        """Claims room on these nodes for the gang, before the victims leave. `False`: it could not be recorded."""
-        slots = [Slot(task.name, node, task) for task, node in places]
-        return self._claims.make(Claim(gang, self.kind, slots), "Preempting", message)
+    def claim(self, gang: GangState, places: Sequence[tuple[Task, str]]) -> Claim:
+        """A claim for tasks on these nodes, to be made before the victims leave."""
+        return Claim(gang, self.kind, [Slot(task.name, node, task) for task, node in places])
+
+    def make(self, claim: Claim, message: str) -> bool:
+        """Claims the room. `False`: it could not be recorded."""
+        return self._claims.make(claim, "Preempting", message)
 
     def lift(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
         """Takes a gang's nominated tasks off their nodes, so that the gang can be placed anew with that room. Tasks of

@@ -10,7 +10,7 @@ What differs between kinds is in their policies: `holds`, `reservations`, `nomin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from enbloc.engine.claims.claim import RECREATION_NS, Claim, Ending
@@ -187,11 +187,16 @@ class ClaimRegistry(Follower):
         self.write(claim.gang, claim.kind, reason, message)
         return True
 
-    def can_record(self, claim: Claim) -> bool:
+    def can_record(
+        self, claim: Claim, beside: Sequence[Claim] = (), ending: Collection[ClaimKind] = frozenset()
+    ) -> bool:
         """Whether the gang's object can hold the record of a claim beside its records of other kinds and its other
-        annotations; if not, it says so once (R1)."""
+        annotations; if not, it says so once (R1). `beside`: claims that are made with it; `ending`: kinds whose claims
+        end before."""
         key, count, status = (claim.gang.key, claim.kind), len(claim.slots), claim.gang.status
-        others = [record for kind, record in status.claims.items() if kind is not claim.kind]
+        anew = {claim.kind, *(one.kind for one in beside), *ending}
+        others = [record for kind, record in status.claims.items() if kind not in anew]
+        others += [one.record() for one in beside]
         if claim_records.fits(claim.record(), others, status.records_bytes):
             self._unrecorded.discard(key)
             return True
@@ -201,6 +206,13 @@ class ClaimRegistry(Follower):
             limit = f"all annotations of an object may have {_MOST_KIB} KiB"
             self._decide(Complain(claim.gang.key, f"{text}, {limit}; use gangs of fewer pods or fewer annotations"))
         return False
+
+    def can_record_all(self, claims: Sequence[Claim], ending: Collection[ClaimKind] = frozenset()) -> bool:
+        """Whether claims of gangs that start together can be recorded all; if not, none of them is made (R1)."""
+        return all(
+            self.can_record(one, [other for other in claims if other.gang is one.gang and other is not one], ending)
+            for one in claims
+        )
 
     def _store(self, claim: Claim) -> None:
         self._claims[claim.kind][claim.gang.key] = claim

@@ -146,12 +146,16 @@ class Reservations:
 
     # ---- made and ended
 
-    def make(self, gang: GangState, places: Sequence[tuple[Task, str]], since_ns: int) -> bool:
-        """Reserves nodes for tasks, since then. `False`: the record would be too long to be written."""
+    def claim(self, gang: GangState, places: Sequence[tuple[Task, str]], since_ns: int) -> Claim:
+        """A claim that reserves nodes for tasks, since then."""
         claim = Claim(gang, self.kind, [Slot(task.name, node, task) for task, node in places])
         claim.clock_ns = since_ns
-        where = listed(claim.nodes, 8)
-        return self._claims.make(claim, "Reserved", f"starving: room for {len(places)} pods is reserved on {where}")
+        return claim
+
+    def make(self, claim: Claim) -> bool:
+        """Reserves nodes. `False`: the record would be too long to be written."""
+        message = f"starving: room for {len(claim.slots)} pods is reserved on {listed(claim.nodes, 8)}"
+        return self._claims.make(claim, "Reserved", message)
 
     def end(self, gang: GangState, reason: str, message: str) -> None:
         self._claims.end(gang, self.kind, reason, message)

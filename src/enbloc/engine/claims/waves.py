@@ -84,12 +84,15 @@ class Waves:
         for task in self.of(gang):
             transaction.remove(task, self._state.nodes.rows[task.node])
 
-    def nominate(self, gang: GangState, places: Sequence[tuple[Task, str]], now_ns: int) -> bool:
-        """Claims room that is being freed for later waves, together with that of the first (P3). `False`: it could not
-        be recorded."""
+    def being_freed(self, gang: GangState, places: Sequence[tuple[Task, str]], now_ns: int) -> Claim:
+        """A claim for room that is being freed for later waves, together with that of the first (P3)."""
         slots = [Slot(task.name, node, task) for task, node in places]
-        message = f"room for {len(slots)} pods of later waves is being freed"
-        return self._claims.make(Claim(gang, self.kind, slots, now_ns + self._deadline_ns), "ClaimMade", message)
+        return Claim(gang, self.kind, slots, now_ns + self._deadline_ns)
+
+    def make_being_freed(self, claim: Claim) -> bool:
+        """Claims the room. `False`: it could not be recorded."""
+        message = f"room for {len(claim.slots)} pods of later waves is being freed"
+        return self._claims.make(claim, "ClaimMade", message)
 
     def can_keep(self, gang: GangState, later: Sequence[Task]) -> bool:
         """Whether room for the placeholders of later waves can be recorded."""

@@ -28,8 +28,6 @@ class EvictedFor(Protocol):
 
     def has(self, gang: GangState, victim: GangKey) -> bool: ...
 
-    def add(self, gang: GangState, victims: Iterable[GangKey]) -> bool: ...
-
 
 class EvictionHistory(Follower):
     """Which tasks may be evicted now, which gangs were evicted for which, and for which gangs no plan was found."""

@@ -78,6 +78,15 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
     return PlacementRequest(gang, needed, rest, max(0, gang.short_of(placed) - len(needed)))
 
 
+def is_surplus(gang: GangState, request: PlacementRequest | None = None) -> bool:
+    """G3: whether all that waits of a gang is beyond its minima. Lost members may not exist again yet: then it is,
+    though a minimum is not met. `request`: what the gang still needs, if that is known."""
+    if gang.ready() or not gang.satisfied:
+        return gang.ready()
+    asked = request_of(gang) if request is None else request
+    return not asked.needed and not asked.short
+
+
 def replacements(gang: GangState) -> list[Task]:
     """Pending tasks that replace lost members of an earlier, satisfied wave: ordinary pods now (G7, D3)."""
     if not gang.ran:

@@ -134,9 +134,10 @@ class State:
             self.budgets.remove(obj)
         else:
             budget = self.budgets.put(obj)
-            if budget is not None:
-                for task in self.tasks.values():
-                    budget.update(task)
+            if budget is None:
+                return  # only its status changed (G9)
+            for task in self.tasks.values():
+                budget.update(task)
         self.events.add(EventKind.BUDGET_CHANGED)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:

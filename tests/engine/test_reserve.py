@@ -6,40 +6,23 @@ from typing import Any
 
 import pytest
 
-from enbloc.config import parse
 from enbloc.engine.actions.reserve import _facts, _higher_order_was_scheduled, _near, _Plan, _started_since, mend
-from enbloc.engine.cycle import Cycle
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
-from engine.claims.scenes import SECOND_NS, group, name_of, pods_of
+from engine.claims.scenes import SECOND_NS, group, pods_of
+from engine.cycles import CycleScene
 from support import manifests as m
-from support.direct_scheduler import DirectScheduler
 from support.reservations import full, reserving
-from support.simulation import flat
 
 GPU = 7
 """A column beyond cpu, memory and pods."""
 
 
-class Reserving:
-    """A cycle in which nothing has been done yet, in the 100th second."""
-
+class Reserving(CycleScene):
     def __init__(self, *objects: Any, percent: int = 100, tiers: list[m.Obj] | None = None) -> None:
-        self.direct = DirectScheduler(parse(reserving(percent=percent, tiers=tiers)))
-        for created_s, obj in enumerate(flat(*objects)):
-            self.direct.put(obj, created_s)
-        self.begin()
-
-    def begin(self) -> None:
-        self.cycle: Cycle = self.direct.engine.begin(100 * SECOND_NS)
-
-    def gang(self, name: str = "g") -> GangState:
-        return next(gang for gang in self.cycle.state.gangs.values() if name_of(gang) == name)
-
-    def task(self, name: str) -> Task:
-        return next(task for task in self.cycle.state.tasks.values() if task.name == name)
+        super().__init__(*objects, config=reserving(percent=percent, tiers=tiers))
 
     def reserve(self, gang: str, since_s: int = 50, **places: str) -> None:
         """Pod → node, `_` in pods' names for `-`."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from enbloc.engine.actions import evict, preempt
+from enbloc.engine.actions import allocate, evict, preempt
 from enbloc.engine.actions.evict import _evicted_for, _makes_room, _min_resources, _of_use, _reaches, _requests
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.decisions import Bind, Evict
@@ -196,3 +196,62 @@ def test_k7_free_room_and_that_of_its_own_members_count(status: TaskStatus, aske
     scene.task("h-0").status = status
     assert _reaches(scene.cycle, [scene.gang("g")], {0: asked * 1000}) is reached
     scene.task("h-0").status = TaskStatus.PENDING
+
+
+# ---- R5 without evictions: nodes that are reserved for lower ones
+
+
+@pytest.mark.parametrize(("free", "starts"), [("no", True), ("n", False)], ids=["both nodes", "one node"])
+def test_r5_k7_gangs_that_start_together_take_reserved_nodes_together_or_not_at_all(free: str, starts: bool) -> None:
+    """`n` and `o` are reserved for `low`; `g` and `h`, of higher priority, need one of them each."""
+    together = ["default/g", "default/h"]
+    gangs = [one for name in "gh" for one in m.koordinator_gang(name, 1, cpu=4, groups=together, priority=9)]
+    full = [runs(f"on-{name}", 4, name, priority=9) for name in "no" if name not in free]
+    scene = CycleScene(m.node("n"), m.node("o"), full, group("low", 2), pods_of("low", 2, cpu=4), gangs)
+    reserve(scene, "low", "n", "o")
+    gang = scene.gang("g")
+    failure = allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang))
+    assert (failure is None) is starts
+    bound = [
+        place.name for one in scene.direct.engine.end(scene.cycle) if isinstance(one, Bind) for place in one.placements
+    ]
+    assert sorted(bound) == (["g-0", "h-0"] if starts else [])
+    assert bool(scene.cycle.claims.all(ClaimKind.RESERVE)) is not starts
+
+
+@pytest.mark.parametrize(
+    ("priorities", "taken"),
+    [
+        pytest.param({"a": 1, "b": 2}, "a", id="the lowest first"),
+        pytest.param({"a": 2, "b": 1}, "b", id="whichever it is"),
+        pytest.param({"a": 9, "b": 1}, "b", id="not of an equal"),
+        pytest.param({"a": 9, "b": 9}, "", id="none if both are equals"),
+    ],
+)
+def test_r5_nodes_of_the_lowest_priority_are_used_first(priorities: dict[str, int], taken: str) -> None:
+    lower_ones = [
+        [group(f"of-{name}", 1), m.pod(f"of-{name}-0", 4, group=f"of-{name}", priority=value)]
+        for name, value in priorities.items()
+    ]
+    scene = CycleScene(m.node("a"), m.node("b"), *lower_ones, vip(cpu=4))
+    for name in priorities:
+        reserve(scene, f"of-{name}", name)
+    gang = scene.gang("vip")
+    assert (allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is None) is bool(taken)
+    assert scene.task("vip-0").node == taken
+
+
+def test_r5_surplus_takes_no_reserved_node() -> None:
+    scene = CycleScene(m.node("a"), group("low", 1), pods_of("low", 1, cpu=4), vip(minimum=0, cpu=4))
+    reserve(scene, "low", "a")
+    gang = scene.gang("vip")
+    assert allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is not None
+    assert scene.cycle.claims.blocked is False
+
+
+def test_k12_a_gang_with_claims_that_is_attempted_in_vain_is_looked_at_for_deadlocks() -> None:
+    scene = CycleScene(m.node("a"), runs("x", 4, "a", priority=9), vip(cpu=4))
+    reserve(scene, "vip", "a")
+    gang = scene.gang("vip")
+    assert allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is not None
+    assert scene.cycle.claims.blocked is True

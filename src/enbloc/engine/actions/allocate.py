@@ -220,7 +220,7 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     first, rest, short = asked_singly(gang)
     whole: list[Task] = []
     why: Diagnosis | None = None
-    if gang.spec.tree is not None and (gang.ready() or not (rest or short)):
+    if gang.spec.tree is not None and not (rest or short):
         whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
     transaction = Transaction(cycle.state)
     failure = tried_singly(cycle, gang, (first, rest, short), transaction, constraints)

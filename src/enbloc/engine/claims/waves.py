@@ -104,8 +104,8 @@ class Waves:
         if not taken and not later:
             return
         claim = self._claims.of(gang, self.kind)
-        for placeholder in taken if claim is not None else ():
-            assert claim is not None
+        for placeholder in taken:
+            assert claim is not None, f"{gang} has no placeholders; {gang.story}"
             del claim.slots[placeholder.name]
             self._state.remove_placeholder(placeholder, holds_room=False)
         if later:

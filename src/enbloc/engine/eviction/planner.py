@@ -205,8 +205,8 @@ class Planner:
                 planned.evict(left)
         evicted = list(planned.units)
         plan = self._fitting(planned, evicted)
-        if plan is None and planned.is_limited and len(evicted) <= SPARED_BOUND:
-            planned.in_vain = evicted
+        if planned.is_limited and len(evicted) <= SPARED_BOUND:
+            planned.in_vain = evicted  # counts only if there is no plan
         return plan
 
     def _fitting(self, planned: PlannedEvictions, units: Sequence[Victims]) -> Plan | None:

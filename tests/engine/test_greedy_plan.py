@@ -227,14 +227,17 @@ def test_p1_of_two_victims_on_a_node_those_are_spared_that_fit_there(cpu: int, e
     assert greedy.victims == expected
 
 
-def test_p1_surplus_of_a_gang_that_leaves_is_not_spared_by_itself() -> None:
-    running = [m.podgroup("d", 2), *(member(f"d-{number}", 1, "n") for number in range(3))]
-    greedy = Greedy(NODES, running, wants((4, "n")))
+@pytest.mark.parametrize(("whole", "expected"), [(True, "d-0 d-1 d-2"), (False, "")])
+def test_p1_surplus_is_spared_unless_the_rest_of_its_gang_leaves(whole: bool, expected: str) -> None:
+    """`d-2` still has its room on `o`."""
+    running = [m.podgroup("d", 2), member("d-0", 1, "n"), member("d-1", 1, "n"), member("d-2", 1, "o")]
+    greedy = Greedy(NODES, running, wants((4 if whole else 1, "n")))
     greedy.planned.evict(Victims([greedy.scene.task("d-2")], whole_gang=False, rank=0))
-    greedy.planned.evict(Victims([greedy.scene.task(f"d-{number}") for number in range(2)], whole_gang=True, rank=0))
-    greedy.transaction.place(list(greedy.request.minimum), [0])
+    if whole:
+        rest = [greedy.scene.task(f"d-{number}") for number in range(2)]
+        greedy.planned.evict(Victims(rest, whole_gang=True, rank=0))
     assert greedy.run()
-    assert greedy.victims == "d-0 d-1 d-2"
+    assert greedy.victims == expected
 
 
 @pytest.mark.parametrize(("capability", "expected"), [(4, ""), (3, "a")])

@@ -21,6 +21,7 @@ from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
@@ -49,7 +50,8 @@ from enbloc.gangs.model import GangKey
 
 
 class Parts(NamedTuple):
-    """The parts of the engine that actions use, made once."""
+    """The parts of the engine that actions use, made once. From `intake` on, the order of those that are followers is
+    the order in which they are called."""
 
     config: Config
     plugins: Plugins
@@ -57,23 +59,32 @@ class Parts(NamedTuple):
     placer: Placer
     order: GangOrder
     groups: Groups
-    claims: ClaimsOfAllKinds
-    queues: SchedulingQueues
-    awaited: AwaitedPods
-    demand: QueueDemand
+    titles: Titles
     intake: Intake
+    queues: SchedulingQueues
+    demand: QueueDemand
+    """When a cycle begins it touches gangs whose time is over, as starvation and deadlines do: `partial_gangs`,
+    `claims` and `partial_allocations` look at touched gangs, and come later."""
+    awaited: AwaitedPods
+    """After demand: pods are awaited of gangs that count as enqueued."""
+    usage: Usage | None
+    """`None`: usage over time does not count (G12)."""
     starvation: Starvation
     deadlines: Deadlines
     partial_gangs: PartialGangs
+    claims: ClaimsOfAllKinds
     partial_allocations: PartialAllocations
+    """After claims: gangs whose claims end are touched."""
     evictions: EvictionHistory
-    usage: Usage | None
-    """`None`: usage over time does not count (G12)."""
     easy: EasyBackfill | None
     conservative: ConservativeBackfill | None
     expected_starts: ExpectedStarts
     reporter: Reporter
-    titles: Titles
+
+    @property
+    def followers(self) -> tuple[Follower, ...]:
+        """The parts that keep facts between cycles, in the order in which they are called."""
+        return tuple(part for part in self if isinstance(part, Follower))
 
     @property
     def plans(self) -> bool:
@@ -209,7 +220,7 @@ class Cycle:
             gang.note("is bound with", len(placed), "pods")
             self.claims.drop_notes(gang)
             self.served.append((gang.spec.queue, self.order(gang)))
-            self.evictions.gang_read(gang)
+            self.evictions.update(gang)
             self._note_room_left(gang)
         if self.parts.usage is not None:
             for gang in gangs:

@@ -35,7 +35,6 @@ from enbloc.engine.diagnosis.reporter import Reporter, next_to_be_attempted
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.immunity import Immunity
-from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
@@ -76,38 +75,8 @@ class Engine:
         self._parts = self._make_parts(config, plain)
         self.state = self._parts.state
         self.state.gang_table.when_forgotten = self._gang_gone
-        parts = self._parts
-        # In this order at the beginning of a cycle: starvation makes gangs dirty; partial gangs and claims then free
-        # nodes of gangs that changed; partial allocations and evictions look at the same changes.
-        every: tuple[Follower | None, ...] = (
-            parts.intake,
-            parts.queues,
-            parts.awaited,
-            parts.demand,
-            parts.usage,
-            parts.starvation,
-            parts.deadlines,
-            parts.partial_gangs,
-            parts.claims,
-            parts.partial_allocations,
-            parts.evictions,
-            parts.easy,
-            parts.expected_starts,
-            parts.reporter,
-        )
-        self._followers: tuple[Follower, ...] = tuple(part for part in every if part is not None)
-        # In this order for each gang that is read: whether it is satisfied decides all that follows; demand decides
-        # whether its pods are awaited.
-        of_gangs: tuple[Follower | None, ...] = (
-            parts.partial_gangs,
-            parts.starvation,
-            parts.deadlines,
-            parts.evictions,
-            parts.demand,
-            parts.awaited,
-            parts.usage,
-        )
-        parts.intake.followers = tuple(part for part in of_gangs if part is not None)
+        self._followers = self._parts.followers
+        self._parts.intake.followers = self._followers
 
     def _make_parts(self, config: Config, plain: bool) -> Parts:
         runs = {action.name for action in config.actions}
@@ -133,9 +102,10 @@ class Engine:
         evictions = EvictionHistory(
             state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns), claims.evicted
         )
+        partial_gangs = PartialGangs(state, groups, config.partial_gang_timeout_ns)
         intake = Intake(
             config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, deadlines,
-            evictions, reporter, self._decide,
+            evictions, partial_gangs, reporter, self._decide,
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
         claims.adopted_kinds = _kinds_made_by(runs)
@@ -152,22 +122,22 @@ class Engine:
             placer=placer,
             order=order,
             groups=groups,
-            claims=claims,
-            queues=queues,
-            awaited=awaited,
-            demand=demand,
+            titles=Titles(config.tenancy.isolated),
             intake=intake,
+            queues=queues,
+            demand=demand,
+            awaited=awaited,
+            usage=usage,
             starvation=starvation,
             deadlines=deadlines,
-            partial_gangs=PartialGangs(state, groups, config.partial_gang_timeout_ns),
+            partial_gangs=partial_gangs,
+            claims=claims,
             partial_allocations=partial_allocations,
             evictions=evictions,
-            usage=usage,
             easy=EasyBackfill(*planning) if mode == "easy" else None,
             conservative=ConservativeBackfill(*planning) if mode == "conservative" else None,
             expected_starts=ExpectedStarts(state, claims.reservations, self._decide),
             reporter=reporter,
-            titles=Titles(config.tenancy.isolated),
         )
 
     def _make_usage(self, config: Config, state: State, plugins: Plugins, *, plans: bool) -> Usage | None:

@@ -15,6 +15,7 @@ from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Band, GangOrder
+from enbloc.engine.partial_gangs import PartialGangs
 from enbloc.engine.placement.request import is_surplus, replacements, request_of
 from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
@@ -53,6 +54,7 @@ class Intake(Follower):
         starvation: Starvation,
         deadlines: Deadlines,
         evictions: EvictionHistory,
+        partial_gangs: PartialGangs,
         reporter: Reporter,
         decide: Callable[[Decision], None],
     ) -> None:
@@ -70,12 +72,13 @@ class Intake(Follower):
         self._starvation = starvation
         self._deadlines = deadlines
         self._evictions = evictions
+        self._partial_gangs = partial_gangs
         self._reporter = reporter
         self._decide = decide
         self._now_ns = 0
         self._groups_to_read: dict[int, Group] = {}
         self.followers: tuple[Follower, ...] = ()
-        """What hears of every gang that is read, in order; set by the engine."""
+        """Those of the engine, in order; set by it."""
 
     def cycle_begins(self, now_ns: int) -> None:
         self._now_ns = now_ns
@@ -168,7 +171,8 @@ class Intake(Follower):
     # ---- reading gangs whose facts changed
 
     def read_all(self) -> None:
-        """Reads all gangs whose facts changed, then the groups they are in."""
+        """Reads all gangs whose facts changed, then the groups they are in. Groups are settled again: gangs may have
+        been touched since the cycle began, by followers or by a time-out."""
         for complaint in self._groups.settle(self._state.dirty.values()):
             self._decide(complaint)
         dirty = list(self._state.dirty.values())
@@ -183,6 +187,7 @@ class Intake(Follower):
     def read(self, gang: GangState) -> None:
         """Puts a gang into the queue where it belongs, or reports why it is in none."""
         group = self._groups.of(gang)
+        self._partial_gangs.update(gang)
         for follower in self.followers:
             follower.gang_read(gang)
         is_over = gang.status.finished or (group is None and self._lacks_nothing(gang))
@@ -343,8 +348,8 @@ class Intake(Follower):
         self._demand.note_enqueued(gang)
         self._decide(Enqueue(gang.key, reason))
         if gang.missing():
-            self._demand.gang_read(gang)
-            self._awaited.gang_read(gang)
+            self._demand.update(gang)
+            self._awaited.update(gang)
             self._state.touch(gang)  # its pods are created now: it is read when they exist
         else:
             self.read(gang)

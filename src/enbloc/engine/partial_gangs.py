@@ -147,7 +147,8 @@ class PartialGangs(Follower):
         since = [gang.partial_since_ns for gang in self._gangs.values() if gang.partial_since_ns is not None]
         return min(since) + self._timeout_ns if since else None
 
-    def gang_read(self, gang: GangState) -> None:
+    def update(self, gang: GangState) -> None:
+        """Before followers read a gang: whether it is satisfied, or partially bound."""
         update_satisfied(self._state, gang, self._groups.of(gang))
         if self._cycles == 1 and not gang.covered and has_lost_members(gang):
             gang.covered = _mark_of_started(gang)

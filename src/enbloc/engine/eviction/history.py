@@ -67,6 +67,10 @@ class EvictionHistory(Follower):
         return self._cooldown_ends_ns
 
     def gang_read(self, gang: GangState) -> None:
+        self.update(gang)
+
+    def update(self, gang: GangState) -> None:
+        """A gang changed, or was placed."""
         self.retry(gang)
         self.surplus.update(gang)
 

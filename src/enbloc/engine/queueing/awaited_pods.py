@@ -47,6 +47,9 @@ class AwaitedPods(Follower):
         return self._due_ns
 
     def gang_read(self, gang: GangState) -> None:
+        self.update(gang)
+
+    def update(self, gang: GangState) -> None:
         """Pods are awaited of a gang that counts as enqueued and lacks members."""
         awaited = self._demand.enqueued(gang) and gang.missing()
         self._set(gang, gang.spec.queue if awaited else "")

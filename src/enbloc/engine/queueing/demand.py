@@ -54,6 +54,10 @@ class QueueDemand(Follower):
         self._attempted.discard(gang.key)
 
     def gang_read(self, gang: GangState) -> None:
+        self.update(gang)
+
+    def update(self, gang: GangState) -> None:
+        """A gang changed, was enqueued or attempted: what its queue has to expect of it follows."""
         asked = gang.spec.min_resources or {}
         if gang.status.finished or not (asked or gang.spec.later):
             self._state.demand.remove(gang)
@@ -77,7 +81,7 @@ class QueueDemand(Follower):
             self._attempted.add(gang.key)
         else:
             self._attempted.discard(gang.key)
-        self.gang_read(gang)
+        self.update(gang)
 
     def was_attempted(self, gang: GangState) -> bool:
         """Whether it was attempted with pods since it was enqueued."""

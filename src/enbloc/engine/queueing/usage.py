@@ -133,6 +133,9 @@ class Usage(Follower):
             account.update_order(now_ns, self._fair.half_life_ns)
 
     def gang_read(self, gang: GangState) -> None:
+        self._update(gang)
+
+    def _update(self, gang: GangState) -> None:
         used: Counter[int] = Counter()
         for task in gang.tasks.values():
             if task.status in _CHARGED and task.ours:
@@ -178,7 +181,7 @@ class Usage(Follower):
 
     def note_bound(self, gang: GangState) -> None:
         """Within a cycle: the next gang is chosen with what this one uses."""
-        self.gang_read(gang)
+        self._update(gang)
         self.settle()
 
     # ---- order

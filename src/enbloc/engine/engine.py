@@ -2,13 +2,16 @@
 
 Events go into `state`. `run` is one scheduling cycle, and reads from top to bottom:
 
-    settle      nodes that came get their rows; tasks on them their room
+    settle      nodes that came get their rows; tasks on them their room; gangs that changed their groups
     follow      parts that keep facts between cycles look at what changed: claims that no longer help end here
+    set timed   whether run times distinguish gangs: they do while nodes are reserved or starts planned (R8)
     wake        gangs that the events could help become active (G9)
     read        gangs whose facts changed are put into the queue where they belong, or say why they are in none
-    time out    groups whose waiting time is over release what they hold (K8)
+    time out    groups whose waiting time is over release what they hold (K8); gangs are woken and read again
+    usage       what gangs use is charged to their accounts, where usage counts (G12)
+    forecast    when reservations are due
     actions     enqueue, allocate, backfill, preempt, reclaim, reserve: as the config lists them
-    end         partially bound gangs whose time is over are evicted; expected starts are published
+    end         partially bound gangs whose time is over are evicted; expected starts and usage are published
 
 What became of a decision's writes comes back through `report`.
 """
@@ -173,6 +176,7 @@ class Engine:
         self.now_ns = now_ns
         parts, state = self._parts, self.state
         state.settle()
+        # Followers look at gangs with those that they start with: groups first. `Intake.read_all` settles them again.
         for complaint in parts.groups.settle(state.dirty.values()):
             self._decide(complaint)
         for follower in self._followers:

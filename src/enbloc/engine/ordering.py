@@ -1,4 +1,7 @@
-"""The order of gangs (G8), in one place: inside a queue, and across queues."""
+"""The order in which gangs are served (G8): inside a queue, and across queues.
+
+Partially bound gangs, victims, advice and `inspect` sort by age and name without plugins: see docs/architecture.md.
+"""
 
 from __future__ import annotations
 

@@ -221,4 +221,5 @@ class PartialGangs(Follower):
 
 
 def _order_of(gang: GangState) -> tuple[int, int, GangKey]:
+    """Which of two partially bound gangs goes first; not the order of G8, which plugins bear on."""
     return (-gang.priority, gang.spec.created_ns, gang.key)

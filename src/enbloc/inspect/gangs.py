@@ -332,6 +332,7 @@ def _name(obj: Obj) -> _Name:
 
 
 def order(gang: Gang) -> tuple[int, str, int, int, str]:
+    """Of rows: by state, queue, priority, age, name. Plugins that order gangs (G8) are not known here."""
     return (RANK[gang.state], gang.queue, -gang.priority, gang.created, gang.gang)
 
 

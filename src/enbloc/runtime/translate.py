@@ -37,7 +37,6 @@ from enbloc.engine.decisions import (
     Waits,
 )
 from enbloc.engine.engine import Engine
-from enbloc.engine.events import EventKind
 from enbloc.engine.facts import node_facts, pod_facts, queue_facts
 from enbloc.engine.state import budgets
 from enbloc.engine.tables.tasks import TaskStatus
@@ -149,7 +148,7 @@ class Translator:
                     self._usage.observe(obj, gone)
             case kind if kind in TREE_KINDS:
                 if observe_tree(state.trees, kind, obj, gone):
-                    state.events.add(EventKind.TOPOLOGY_CHANGED)
+                    state.note_tree_changed()
             case kind if kind in _VOLUME_KINDS:
                 state.put_volume(kind, obj, gone)
             case _:

@@ -81,14 +81,14 @@ def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis 
         failure = _place_singly(cycle, gang, constraints)
     else:
         failure = _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
-    if failure is not None and cycle.claims.reservations and _takes_over_reserved_nodes(cycle, gang, constraints):
+    if failure is not None and cycle.claims.reservations and _try_reserved_nodes(cycle, gang, constraints):
         return None
     if failure is not None and any(map(cycle.claims.has_any, cycle.groups.mates(gang))):
         cycle.claims.blocked = True
     return failure
 
 
-def _takes_over_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Constraints) -> bool:
+def _try_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Constraints) -> bool:
     """R5: a gang that fits only on nodes reserved for gangs of lower priority starts there: its minima, or replacements
     of lost members, not surplus. Nodes of the lowest priority are tried first."""
     group = cycle.groups.of(gang) if not gang.satisfied else None

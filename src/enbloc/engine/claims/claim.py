@@ -1,4 +1,7 @@
-"""A claim: room on named nodes for tasks of one gang that are not bound yet (Words)."""
+"""A claim: room on named nodes for tasks of one gang that are not bound yet (Words).
+
+A claim of the kind `evicted` has no slots: it records which gangs were evicted for its gang (`evicted_gangs`).
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class Claim:
         self.held = False
         """Whether a held pod started it."""
         self.evicted: tuple[str, ...] = ()
-        """Digests of the gangs that were evicted for it, of a record of these (P3)."""
+        """Digests of the gangs that were evicted for its gang; only of the kind `evicted` (P3)."""
         self.priority = gang.priority
         """Of its gang, as it was last reviewed: gangs of higher priority are not bound by it (R5)."""
 

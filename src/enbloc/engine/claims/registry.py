@@ -5,7 +5,8 @@ before anything relies on it. Records are adopted in the first cycle of a schedu
 or took the lead. From then on memory counts (S2): what the API says of a claim is an echo, or older; a record that this
 scheduler did not write is removed.
 
-What differs between kinds is in their policies: `holds`, `reservations`, `nominations`, `waves`.
+What differs between kinds is in their policies: `holds`, `reservations`, `nominations`, `waves`, and `evicted_gangs`,
+whose claims set no room aside (`ClaimKind.sets_room_aside`): `has_any`, `every` and `due` leave them out.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class ClaimRegistry(Follower):
         self.refresh: Callable[[GangState], None] = lambda gang: None
         """Computes anew whether a gang is satisfied (G7); set by the engine."""
         self.mates: Callable[[GangState], list[GangState]] = lambda gang: [gang]
-        """The gangs that it starts together with, itself included; set by the engine."""
+        """The gangs that it starts together with, itself included; set by `ClaimsOfAllKinds`."""
 
     def add_policy(self, policy: ClaimPolicy) -> None:
         self._policies[policy.kind] = policy

@@ -36,11 +36,12 @@ class Victims(NamedTuple):
 
 
 def last_in_order_first(units: Iterable[Victims]) -> list[Victims]:
-    """By reverse order of gangs and tasks (G8, O2): among equals the last is evicted."""
+    """By age and name of gangs, then the order of tasks (O2), in reverse: among equals the last is evicted."""
     return sorted(units, key=order_key, reverse=True)
 
 
 def order_key(unit: Victims) -> tuple[object, ...]:
+    """Without the plugins of G8: those order gangs that wait."""
     spec = unit.tasks[0].gang.spec
     return (spec.created_ns, spec.key.namespace, spec.title, max(task.order for task in unit.tasks))
 

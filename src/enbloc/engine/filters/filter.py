@@ -19,7 +19,8 @@ class Check(NamedTuple):
     mask: Callable[[Rows], Bools]
     """Which of the given rows meet it."""
     wakes_on: frozenset[EventKind] = NODE_EVENTS
-    """The events after which more rows may meet it."""
+    """The events after which more rows may meet it. Every gang that did not fit wakes on the default; a check that
+    reads more than the node declares more."""
 
 
 class Placeable(Protocol):

@@ -128,6 +128,10 @@ class State:
             else:
                 self.events.add_volume_claim_changed(claim)
 
+    def note_tree_changed(self) -> None:
+        """A node tree is other than before (`trees`): its domains may have room now."""
+        self.events.add(EventKind.TOPOLOGY_CHANGED)
+
     def put_budget(self, obj: Obj, gone: bool) -> None:
         """A PodDisruptionBudget was added, changed or deleted."""
         if gone:

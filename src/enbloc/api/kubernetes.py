@@ -55,7 +55,7 @@ class GroupGangPolicy(View):
 
 
 class GroupPolicy(View):
-    """One of the two: of `gang` so many groups start together, of `basic` each by itself."""
+    """One of the two: of `gang` at least `min_group_count` groups start together, of `basic` each by itself."""
 
     gang: GroupGangPolicy | None = None
     basic: dict[str, Any] | None = None

@@ -213,5 +213,5 @@ async def requests_of(cluster: KubeCluster) -> Counter[str]:
 
 
 def rank(ordered: Sequence[float], percent: int) -> float:
-    """The value that so many percent do not exceed."""
+    """The value that `percent` of all do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0.0

@@ -30,9 +30,9 @@ _SIZES: Final = (4, 8, 16, 32, 64, 128, 256, 512)
 _ROUNDS: Final = 15
 _SMALL: Final = "100m"
 _TOO_LARGE: Final = "16"
-"""So many pods of 16 CPUs fit in no rack, though some fit in each."""
+"""The CPUs of pods of which a whole gang fits in no rack, though some of them fit in each."""
 _REFERENCE_ATTEMPTS: Final = 20_000
-"""The reference attempts every rack for every gang: it places as many gangs as makes so many attempts, which are all of
+"""The reference attempts every rack for every gang: it places as many gangs as makes 20,000 attempts, which are all of
 them in 50 racks."""
 
 

@@ -83,7 +83,7 @@ def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | Non
     metavar="RATE",
     default=0.0,
     type=click.FloatRange(0, 100_000),
-    help="Create so many pods a second while it runs, instead of all of them before.",
+    help="Create RATE pods a second while it runs, instead of all of them before.",
 )
 @click.option("--record", is_flag=True, help="Keep a flight recorder, and show its share of the CPU time.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)

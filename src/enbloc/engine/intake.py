@@ -10,7 +10,7 @@ from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.decisions import Decision, Enqueue
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter, has_to_say, is_pending
+from enbloc.engine.diagnosis.reporter import Reporter, is_pending, is_reportable
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
@@ -223,7 +223,7 @@ class Intake(Follower):
             if complete:
                 self._claims.holds.start_clock(group, complete[0], self._now_ns)
             for gang in gangs:
-                if not has_to_say(gang) and gang.key not in obstacles:
+                if not is_reportable(gang) and gang.key not in obstacles:
                     self._queues.remove(gang)
                     self._reporter.withdraw(gang)
                 elif not gang.satisfied:
@@ -237,10 +237,10 @@ class Intake(Follower):
                 self.queue(gang)
             else:  # the first in order is queued for all; surplus waits until all have started
                 self._queues.remove(gang)
-                if not has_to_say(gang):
+                if not is_reportable(gang):
                     self._reporter.withdraw(gang)
         if unit:
-            others = [gang for gang in gangs if gang not in unit and not gang.satisfied and has_to_say(gang)]
+            others = [gang for gang in gangs if gang not in unit and not gang.satisfied and is_reportable(gang)]
             self._queue_group(unit, others, group.holds)
 
     # ---- queueing

@@ -67,7 +67,7 @@ OTHERS_BYTES: Final = 48 * 1024
 RECORDS_BYTES: Final = OBJECT_BYTES - OTHERS_BYTES
 """All records on an object, unless its other annotations leave less; so one of them has no more."""
 EVICTED_GANGS: Final = 1_024
-"""A record has at most so many gangs that were evicted: 11 KiB."""
+"""A record names at most 1,024 evicted gangs: 11 KiB."""
 SLOTS: Final = 50_000
 """A record with more slots was not written by this scheduler."""
 TASKS: Final = 100_000

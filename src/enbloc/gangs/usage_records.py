@@ -17,7 +17,7 @@ from enbloc.gangs.record_digests import SEAL_CHARS, Keyring, parted
 ANNOTATION: Final = "enbloc.dev/usage"
 VERSION: Final = 1
 MOST_ACCOUNTS: Final = 1_000
-"""A queue remembers so many; with names of at most 63 characters they fit in an annotation."""
+"""A queue remembers at most 1,000 accounts; with names of at most 63 characters they fit in an annotation."""
 RECORD_BYTES: Final = 192 * 1024
 _MOST: Final = 2**62
 

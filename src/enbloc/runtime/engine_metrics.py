@@ -23,7 +23,7 @@ from enbloc.engine.tables.tasks import TaskStatus
 
 _MILLI: Final = 1_000
 MOST_DOMAINS: Final = 1_000
-"""At most so many topology domains are shown, from the top levels down: each costs series for good."""
+"""At most 1,000 topology domains are shown, from the top levels down: each costs series for good."""
 OF_QUEUES: Final = {
     "used": "What pods of a queue and of the queues below it use.",
     "demand": "What they use plus what waiting gangs request.",

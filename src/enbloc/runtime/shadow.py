@@ -25,7 +25,7 @@ from enbloc.units import SECOND
 
 _REALLY_BOUND: Final = frozenset({TaskStatus.BOUND, TaskStatus.RELEASING, TaskStatus.SUCCEEDED})
 MOST_GANGS: Final = 100_000
-"""Of so many gangs it is kept what happened; the oldest are forgotten."""
+"""What happened is kept of at most 100,000 gangs; the oldest are forgotten."""
 
 
 class _GangHistory:

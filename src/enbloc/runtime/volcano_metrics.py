@@ -19,9 +19,9 @@ _MS: Final = tuple(5.0 * 2**power for power in range(15))
 _JOB_MS: Final = tuple(32.0 * 2**power for power in range(18))
 """Gangs wait for minutes and hours; Volcano's own buckets end at 16 s."""
 _STARTED: Final = 500
-"""At most so many gangs have a time of their own."""
+"""At most 500 gangs have a time of their own."""
 _ASSUMED: Final = 20_000
-"""At most so many pods are waited for; `enbloc up` binds at once and asks for no answer."""
+"""At most 20,000 pods are waited for; `enbloc up` binds at once and asks for no answer."""
 _ENDS: Final = {"begin": "OnSessionOpen", "end": "OnSessionClose"}
 
 

@@ -21,9 +21,9 @@ MOST: Final = 48
 """At most this many writes under way: enough to keep an API server busy, fewer than the HTTP client's limit, so that a
 lease is renewed while thousands of writes wait."""
 CEILING: Final = 56
-"""No creation begins while so many writes are under way, and with 4 of status they are still fewer than the limit."""
+"""No creation begins while 56 writes are under way; with 4 of status they are still fewer than the limit."""
 LEFT: Final = 16
-"""While controllers wait, so many fewer decisions are under way at once."""
+"""While controllers wait, 16 fewer decisions are under way at once."""
 ALWAYS: Final = {WritePriority.CONTROLLER: 24, WritePriority.STATUS: 1}
 """How many writes of a priority may be under way though a higher one waits."""
 

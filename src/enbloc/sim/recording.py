@@ -59,7 +59,7 @@ class Replayed(msgspec.Struct):
     differing_cycles: int = 0
     differences: list[Difference] = []
     from_base: bool = False
-    """Whether the beginning was dropped: the recorder keeps so much only."""
+    """Whether the beginning was dropped: the recorder keeps a bounded amount."""
     has_gap: bool = False
     """Whether the recorder fell behind and ended."""
 

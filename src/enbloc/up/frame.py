@@ -20,7 +20,7 @@ _LEAST_LAST: Final = 24
 """Columns are left out while the last one, which says why, would be narrower."""
 _LEFT_OUT_FIRST: Final = ("MIN", "WEIGHT", "PARENT", "AGE", "QUEUE", "PODS")
 _TALL: Final = 30
-"""A terminal of so many lines has room for the commands and for all views at once."""
+"""A terminal of 30 lines has room for the commands and for all views at once."""
 _FOOT: Final = 3
 _HELP: Final = (
     "Tab, 1 to 5     all, gangs, queues, nodes, events",

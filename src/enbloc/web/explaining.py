@@ -27,7 +27,7 @@ KEPT_S: Final = 10.0
 """An explanation of an older state of the cluster is given up to this age: gangs change all the time."""
 KEPT: Final = 64
 WAITING: Final = 8
-"""At most so many requests wait for their turn."""
+"""At most 8 requests wait for their turn."""
 _BATCH: Final = 200
 
 

@@ -70,7 +70,7 @@ def more_nodes(case: Case) -> Candidates:
 
 
 def nodes_for_all_ahead(case: Case) -> Candidates:
-    """So many more nodes that the gangs before it, which take new room first, leave some of it."""
+    """Enough more nodes that the gangs before it, which take new room first, leave some of it."""
     others = (gang for gang in case.engine.state.gangs.values() if gang is not case.gang)
     if not any(map(is_pending, others)):
         return

@@ -1,4 +1,4 @@
-"""ReplicaSet: so many active pods of one template."""
+"""ReplicaSet: a number of active pods of one template."""
 
 from __future__ import annotations
 

@@ -55,14 +55,14 @@ def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
     places = plan.places(unit)
     if places is None:
         cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-        _say(cycle, unit, _why_not(cycle, unit))
+        _report(cycle, unit, _why_not(cycle, unit))
         return
     claims = _claims_to_make(cycle, unit, places)
     if not cycle.claims.can_record_all(claims):
         cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-        _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
+        _report(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
         return
-    _say(cycle, unit, "")
+    _report(cycle, unit, "")
     _end_those_taken_over(cycle, plan, lower, unit[0])
     for claim in claims:
         cycle.claims.reservations.make(claim)
@@ -89,8 +89,8 @@ def _why_not(cycle: Cycle, unit: Sequence[GangState]) -> str:
     return f"no nodes are reserved for it: it needs more than {share} (reservedNodePercent)"
 
 
-def _say(cycle: Cycle, unit: Sequence[GangState], note: str) -> None:
-    """Gangs say why no nodes are reserved for them, or no longer do."""
+def _report(cycle: Cycle, unit: Sequence[GangState], note: str) -> None:
+    """Reports why no nodes are reserved for gangs; an empty note ends what was reported before."""
     for gang in unit:
         why = cycle.queues.why(gang)
         if cycle.claims.note(gang, ClaimKind.RESERVE, note) and note and why is not None:

@@ -21,8 +21,7 @@ from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import total
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind, Record
-
-_ABANDONED = "the room that was to be freed for it will not be there"
+from enbloc.listing import listed
 
 
 class Nominations:
@@ -110,9 +109,10 @@ class Nominations:
         if not self._reaches_minima(claim):
             return Ending(self.ended, "the gang needs more than the room that is being freed for it")
         if not self._has_later_waves(claim.gang):
-            return Ending(self.ended, "the room that was to be freed for its later waves will not be there")
-        fits = all(will_fit(self._state, task, task.node) for task in claim.tasks)
-        return None if fits else Ending(self.ended, _ABANDONED)
+            return Ending(self.ended, "room is not set aside any more for all pods of its later waves")
+        if unfit := sorted({task.node for task in claim.tasks if not will_fit(self._state, task, task.node)}):
+            return Ending(self.ended, f"its pods will not fit once terminating pods are gone: {listed(unfit, 8)}")
+        return None
 
     def _reaches_minima(self, claim: Claim) -> bool:
         """Whether the minima are reached with the nominated pods; its minimum was raised, or some of them are gone, if

@@ -211,15 +211,16 @@ class Reservations:
             return Ending(self.ended, "the gang has finished")
         if obstacle is not None:
             return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
-        if not all(slot.task is None or slot.waits for slot in claim.slots.values()):
-            return Ending(self.ended, "pods that it was for wait no longer")
-        if not all(self._holds(slot) for slot in claim.slots.values()):
-            return Ending(self.ended, "a reserved node is no longer good for its pods")
+        slots = claim.slots.values()
+        if left := [slot.name for slot in slots if slot.task is not None and not slot.waits]:
+            return Ending(self.ended, f"pods with a reserved node do not wait any more: {listed(left, 8)}")
+        if unfit := sorted({slot.node for slot in slots if not self._holds(slot)}):
+            return Ending(self.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
         if is_beyond_queue(self._state, gang, total(task.cls.request for task in claim.tasks)):
-            return Ending(self.ended, "its queue may not use so much")
+            return Ending(self.ended, f"its pods request more than queue {gang.spec.queue} may use")
         recreating = sum(slot.task is None for slot in claim.slots.values())
         if not recreating and not self.condition_ready(gang):
-            return Ending(self.ended, "what is reserved no longer reaches the minimum")
+            return Ending(self.ended, "the pods with reserved nodes are too few for the gang's minimum")
         return None
 
     def _drop_unneeded(self, claim: Claim) -> None:
@@ -244,7 +245,7 @@ class Reservations:
 
 
 def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:
-    """Whether a gang's minima would be reached with so many more tasks by role."""
+    """Whether a gang's minima would be reached with `more` tasks by role."""
     counts = gang.found_by_role()
     for role, count in more.items():
         counts[role] = counts.get(role, 0) + count
@@ -252,7 +253,7 @@ def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:
 
 
 def is_beyond_queue(state: State, gang: GangState, asked: Mapping[int, int]) -> bool:
-    """Whether a gang's queue could not use so much even if it used nothing else."""
+    """Whether a gang's queue could not use what is asked for even if it used nothing else."""
     queues, queue = state.queues, state.queue_of(gang)
     for place in queue.ancestors:
         if any(asked.get(column, 0) > limit for column, limit in place.limits.items()):

@@ -17,7 +17,7 @@ from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import OCCUPIED, GangState, Task, pending_tasks
 
 MOST_NODES: Final = 200
-"""At most so many nodes of a role are named."""
+"""At most 200 nodes of a role are named."""
 
 
 Closed = Callable[[Task], Sequence[tuple[str, Bools]]]

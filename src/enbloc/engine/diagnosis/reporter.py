@@ -111,7 +111,7 @@ class Reporter(Follower):
                 self.report(*late)
 
     def _still_waits(self, gang: GangState) -> bool:
-        return gang.key in self._reported and has_to_say(gang)
+        return gang.key in self._reported and is_reportable(gang)
 
     def due(self) -> int | None:
         known = (self._reported.get(key) for key in self._late)
@@ -137,7 +137,7 @@ class Reporter(Follower):
         if numbers_alone and known.pods is not None and self._report_numbers(gang, why, of_gang):
             return
         if known.text != text and not numbers_alone:
-            if known.pods is not None and not also and _says_alike(known, why, text):
+            if known.pods is not None and not also and _is_alike(known, why, text):
                 self._rewrite_in_turn(Report(gang, why, of_gang))
                 return
             known.pods = None
@@ -164,7 +164,7 @@ class Reporter(Follower):
             self._late[gang.key] = (gang, why, of_gang)
         elif self._gangs.admit(Report(gang, why, of_gang), 1, self._now_ns):
             self._rewrite(Report(gang, why, of_gang))
-        return not self._unsaid(gang)
+        return not self._unreported(gang)
 
     def _rewrite_in_turn(self, report: Report) -> None:
         """The same roles wait for the same reason as before. A bounded number of gangs says so at a time; pods that
@@ -172,7 +172,7 @@ class Reporter(Follower):
         if self._gangs.admit(report, 1, self._now_ns):
             self._rewrite(report)
         else:
-            self._say(report, self._unsaid(report.gang), of_gang=False)
+            self._decide_waits(report, self._unreported(report.gang), of_gang=False)
 
     def _rewrite(self, report: Report) -> None:
         """The gang's object says it, or its first pod if it has none; all its pods, if it is their turn and more than
@@ -188,14 +188,14 @@ class Reporter(Follower):
             self.report(gang, why, of_gang)
             return
         first = () if gang.spec.object is not None and of_gang else pending_tasks(gang)[:1]
-        self._say(report, [*first, *self._unsaid(gang, first)] if not numbers_alone else first, of_gang)
+        self._decide_waits(report, [*first, *self._unreported(gang, first)] if not numbers_alone else first, of_gang)
 
-    def _unsaid(self, gang: GangState, but: Sequence[Task] = ()) -> list[Task]:
-        """Pods that have not said why they wait."""
+    def _unreported(self, gang: GangState, but: Sequence[Task] = ()) -> list[Task]:
+        """Pods of which it was not reported why they wait."""
         said = self._of(gang).pods or ()
         return [task for task in pending_tasks(gang) if task.uid not in said and task not in but]
 
-    def _say(self, report: Report, tasks: Sequence[Task], of_gang: bool) -> None:
+    def _decide_waits(self, report: Report, tasks: Sequence[Task], of_gang: bool) -> None:
         """The decision that the gang's object, if `of_gang`, and these pods say it."""
         gang, why, _ = report
         known = self._of(gang)
@@ -294,7 +294,7 @@ def _pods_of(gang: GangState) -> int:
     return gang.total_pending + gang.total_held
 
 
-def _says_alike(known: _Reported, why: Diagnosis, text: str) -> bool:
+def _is_alike(known: _Reported, why: Diagnosis, text: str) -> bool:
     """Whether the same roles wait for the same reason, but for how many pods of them, or behind which gang."""
     if why.reason is PendingReason.BLOCKED_BY_FIFO:
         return known.text.startswith(f"{why.reason}: ")
@@ -311,9 +311,9 @@ def next_to_be_attempted(gang: GangState) -> Diagnosis:
     return diagnosis.problem(gang, "is next to be attempted")
 
 
-def has_to_say(gang: GangState) -> bool:
-    """Whether it waits: its minima are not all placed, or surplus waits. A gang all of whose pods run says nothing,
-    whatever gangs that it started with wait for (G10, K9)."""
+def is_reportable(gang: GangState) -> bool:
+    """Whether it waits: its minima are not all placed, or surplus waits. Nothing is reported of a gang whose pods all
+    run, whatever gangs that it started with wait for (G10, K9)."""
     return gang.total_pending > 0 or is_pending(gang)
 
 

@@ -29,8 +29,8 @@ class Report(NamedTuple):
 
 
 class Rewrites:
-    """So many objects per span of time, and the reports that have to wait. Objects of one report are written together:
-    what is beyond the bound is owed by later spans, and no gang is too large for it."""
+    """A bounded number of objects per span of time, and the reports that have to wait. Objects of a report are written
+    together: what is beyond the bound is owed by later spans, and no gang is too large for it."""
 
     def __init__(self) -> None:
         self._left = OBJECTS_PER_SPAN
@@ -38,7 +38,7 @@ class Rewrites:
         self._late: dict[GangKey, Report] = {}
 
     def admit(self, report: Report, objects: int, now_ns: int) -> bool:
-        """Whether so many objects may be written now; else the report is late, with the latest of its gang."""
+        """Whether that many `objects` may be written now; else the report is late, with the latest of its gang."""
         key = report.gang.key
         if key not in self._late and not self._late and self._take(objects, now_ns):
             return True

@@ -155,7 +155,7 @@ class Planner:
     # ---- one step
 
     def _plan_of(self, step: _Step) -> Plan | None:
-        """The plan of a step. Budgets, shares and minima allow only so many victims, and these must not take the room
+        """The plan of a step. Budgets, shares and minima bound the number of victims, and these must not take the room
         back (P2, P3): where that is in the way, plans without one of the victims are tried, then without two
         (`SPARED_TRIES`)."""
         waiting: list[frozenset[str]] = [frozenset()]

@@ -105,7 +105,7 @@ class EasyBackfill(Follower):
 
     @contextmanager
     def _taken(self, kept: Kept) -> Iterator[None]:
-        """Takes what is kept for the first gang, within the context. It is so much as was free before the attempt: what
+        """Takes what is kept for the first gang, within the context. What was free before the attempt counts: what
         tasks of the attempt have taken meanwhile stays taken."""
         nodes = self._state.nodes
         taken = []

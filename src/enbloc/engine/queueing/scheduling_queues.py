@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter, has_to_say
+from enbloc.engine.diagnosis.reporter import Reporter, is_reportable
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Order
@@ -121,7 +121,7 @@ class SchedulingQueues(Follower):
         waiting = [gang]
         for mate in self._groups.mates(gang) if not gang.satisfied else ():
             known = self.why(mate)
-            if mate is gang or mate.satisfied or not has_to_say(mate):
+            if mate is gang or mate.satisfied or not is_reportable(mate):
                 continue
             if known is None or known.reason in _OF_ATTEMPTS:
                 waiting.append(mate)
@@ -148,7 +148,7 @@ class SchedulingQueues(Follower):
         for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
             self._wait(gang, diagnosis.of(gang), of_gang)
             for mate in self._groups.mates(gang) if of_gang and not gang.satisfied else ():
-                if mate is not gang and not mate.satisfied and has_to_say(mate):
+                if mate is not gang and not mate.satisfied and is_reportable(mate):
                     self._why[mate.key] = diagnosis.of(mate)
                     self._wait(mate, diagnosis.of(mate), of_gang)
 

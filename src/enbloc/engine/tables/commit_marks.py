@@ -14,8 +14,8 @@ from enbloc.gangs.model import GangSpec
 
 
 def mark_of(spec: GangSpec, without: Collection[str] = (), most: int | None = None) -> str:
-    """The mark of a gang's minima: `5;master=3;work=2`, with a total of at `most` so many. Special characters in roles
-    are percent-escaped."""
+    """The mark of a gang's minima: `5;master=3;work=2`, with a total of no more than `most`. Special characters in
+    roles are percent-escaped."""
     if not without:
         return _encode(spec.minimum, spec.minima)
     bound = {role: count for role, count in spec.minima.items() if role not in without}

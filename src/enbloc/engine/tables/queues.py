@@ -174,7 +174,7 @@ class QueueTree:
             self._tops.append(queue)
 
     def needs_compaction(self) -> bool:
-        """Whether there are so many queues that do not exist that a `retain` pays."""
+        """Whether enough queues do not exist for a `retain` to pay."""
         return self._absent > 2 * self._retained + ABSENT_BOUND
 
     def retain(self, named: Container[str]) -> None:

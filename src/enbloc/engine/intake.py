@@ -27,7 +27,7 @@ from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.resources import PODS, total
+from enbloc.engine.tables.resources import PODS, least, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 
@@ -152,10 +152,8 @@ class Intake(Follower):
         roles = {placeholder.role for placeholder in later}
         tasks = [task for task in gang.tasks.values() if task.status in _OWN_USE]
         tasks += [task for task in request.needed if task.role not in roles]
-        asked = total(task.cls.request for task in [*tasks, *later])
-        for column in {column for task in request.rest for column, _ in task.cls.request}:
-            smallest = sorted(dict(task.cls.request).get(column, 0) for task in request.rest)
-            asked[column] = asked.get(column, 0) + sum(smallest[: request.short])
+        rest = least([task.cls.request for task in request.rest], request.short)
+        asked = total([*(task.cls.request for task in [*tasks, *later]), tuple(rest.items())])
         return diagnosis.beyond_queue(gang) if is_beyond_queue(self._state, gang, asked) else None
 
     def may_start(self, group: Group) -> bool:

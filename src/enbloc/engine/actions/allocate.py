@@ -74,10 +74,15 @@ def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
     return found[1] if found else None
 
 
+def places_singly(gang: GangState) -> bool:
+    """Whether its tasks are placed one by one: surplus, and replacements of lost members of a satisfied gang."""
+    return gang.satisfied or (gang.ready() and not gang.total_held)
+
+
 def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
     group = cycle.groups.of(gang)
-    if gang.satisfied or (gang.ready() and not gang.total_held):
+    if places_singly(gang):
         failure = _place_singly(cycle, gang, constraints)
     else:
         failure = _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
@@ -195,8 +200,9 @@ def asked_singly(gang: GangState) -> Singly:
     first: Sequence[Task] = pending_tasks(gang)
     if gang.ready():
         return first, (), 0
-    _, needed, rest, short, _ = request_of(gang, first)
-    return (needed if needed or short else rest), rest, short
+    request = request_of(gang, first)
+    first = request.needed if request.needed or request.short else request.rest
+    return first, request.rest, request.short
 
 
 def tried_singly(

@@ -8,10 +8,11 @@ time, so this terminates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.actions.gang_groups import place_unit, too_little_free
+from enbloc.engine.actions.queue_loop import Serve
 from enbloc.engine.claims.room import still_fits
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -25,9 +26,6 @@ _KINDS = (ClaimKind.HOLD, ClaimKind.RESERVE, ClaimKind.PREEMPT)
 
 Party = list[GangState]
 """Gangs that start together, in a group or alone."""
-
-Serve = Callable[[GangState], Diagnosis | None]
-"""One attempt for a gang, or for the group that it starts with."""
 
 
 def resolve_deadlock(cycle: Cycle, serve: Serve) -> None:

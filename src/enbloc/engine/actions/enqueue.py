@@ -180,9 +180,7 @@ def _insufficient_free(
 
 def _insufficient(cycle: Cycle, resource: str) -> Reason:
     """Counts all usable nodes: the resource is insufficient on all of them together."""
-    nodes = cycle.state.nodes
-    usable = nodes.alive[: nodes.count] & nodes.ready[: nodes.count] & ~nodes.unschedulable[: nodes.count]
-    return Reason("", f"{INSUFFICIENT}{resource}", int(usable.sum()))
+    return Reason("", f"{INSUFFICIENT}{resource}", int(cycle.state.nodes.usable().sum()))
 
 
 def _not_enqueued(gang: GangState, why: str, reason: Reason, of_queue: bool = False) -> Diagnosis:

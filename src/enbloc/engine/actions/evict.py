@@ -6,12 +6,13 @@ the room is claimed for the gang, and only then the victims are evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Final
 
 from enbloc.engine.actions.allocate import serve
 from enbloc.engine.actions.awaited_room import AwaitedRoom
+from enbloc.engine.actions.min_resources import min_resources, shortage
 from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.claim import Claim
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
@@ -25,13 +26,9 @@ from enbloc.engine.placement.domain_choices import domain_choices
 from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.resources import PODS, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
-
-_OWN_ROOM = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.NOMINATED})
-"""Tasks whose room counts as free for the minResources of their own group."""
 
 DOMAINS_TRIED: Final = 32
 """At most 32 domains are planned for a gang whose pods must be together, those with the most room first."""
@@ -226,41 +223,29 @@ def _plan(
             later = [task for request in requests if request.gang is gang for task in request.later]
             cycle.take_claimed_room(transaction, gang, later)
 
-    asked = _min_resources(cycle, unit)
+    reaches_min_resources = _min_resources(cycle, unit)
     best: tuple[tuple[int, ...], Plan] | None = None
     for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
         planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, within, cycle.groups)
-        plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
+        plan = planner.find(requests, prepare, reaches_min_resources)
         if plan is not None and (best is None or planner.harm < best[0]):
             best = (planner.harm, plan)
     return best[1] if best is not None else None
 
 
-def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> dict[int, int]:
-    """What a Strict group must find free in all, by column (K7). A NonStrict group accumulates without it."""
+def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> Callable[[], bool] | None:
+    """Whether free room, with what a plan frees, reaches the minResources of a Strict group; `None`: it has none. No
+    victim is evicted for those alone (K7)."""
     group = cycle.groups.of(unit[0])
-    if group is None or group.holds or unit[0].satisfied:
-        return {}
-    amounts = (cycle.state.resources.amounts(gang.spec.min_free_resources) for gang in cycle.groups.gangs(group))
-    return {column: amount for column, amount in total(map(_pairs, amounts)).items() if column != PODS}
-
-
-def _pairs(amounts: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    return tuple(amounts.items())
-
-
-def _reaches(cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) -> bool:
-    """Whether free room, with what a plan frees, reaches minResources: no victim is evicted for those alone (K7)."""
-    cycle.state.nodes.widen()
-    free = cycle.state.free_total()
-    gangs = cycle.groups.mates(unit[0])
-    own = total(task.cls.request for gang in gangs for task in gang.tasks.values() if task.status in _OWN_ROOM)
-    return all(amount <= int(free[column]) + own.get(column, 0) for column, amount in asked.items())
+    if group is None or unit[0].satisfied:
+        return None
+    asked = min_resources(cycle, group)
+    return (lambda: shortage(cycle, group, asked) is None) if asked else None
 
 
 def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:
     """R5: the gang fits if claims of lower priority are released; no more of them are than it takes."""
-    asked = _min_resources(cycle, unit)
+    reaches_min_resources = _min_resources(cycle, unit)
 
     def fits(released: Sequence[LowerPriorityClaim]) -> bool:
         opened = frozenset(key for one in released if one.kind is ClaimKind.RESERVE for key in one.keys)
@@ -268,7 +253,7 @@ def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[Low
         transaction = Transaction(cycle.state)
         for one in released:
             one.lift(cycle.state, transaction)
-        fine = _reaches(cycle, unit, asked)
+        fine = reaches_min_resources is None or reaches_min_resources()
         for gang in unit if fine else ():
             request = _with_later(cycle, gang)
             cycle.take_claimed_room(transaction, gang, request.later)

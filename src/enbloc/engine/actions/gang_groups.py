@@ -9,6 +9,7 @@ from collections.abc import Hashable
 
 import msgspec
 
+from enbloc.engine.actions.min_resources import min_resources, shortage
 from enbloc.engine.cycle import Cycle, FailedGroup
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -18,12 +19,8 @@ from enbloc.engine.placement.in_domains import has_topology
 from enbloc.engine.placement.request import PlacementRequest, request_of
 from enbloc.engine.state.groups import Group
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.resources import PODS
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
+from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 from enbloc.gangs.model import GangKey
-
-_OWN = frozenset({TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED})
-"""Tasks whose room counts as free for the minResources of their own group."""
 
 
 def start_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
@@ -152,10 +149,10 @@ def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constr
     """Holds the tasks that fit, of each gang at most as many as its minima require."""
     for gang in unit:
         transaction = Transaction(cycle.state)
-        _, needed, rest, short, _ = request_of(gang)
-        one_by_one(cycle.placer, gang, transaction, needed, constraints)
-        if short:
-            one_by_one(cycle.placer, gang, transaction, rest, constraints, short)
+        request = request_of(gang)
+        one_by_one(cycle.placer, gang, transaction, request.needed, constraints)
+        if request.short:
+            one_by_one(cycle.placer, gang, transaction, request.rest, constraints, request.short)
         if transaction.placed:
             cycle.claims.holds.hold(group, gang, transaction.placed, cycle.now_ns)
 
@@ -166,30 +163,10 @@ def _beyond_cluster(cycle: Cycle, unit: list[GangState]) -> Diagnosis | None:
 
 
 def too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
-    """K7: compares the minResources of a Strict group with all free resources, plus those of its own members and those
-    that are being freed for it. A NonStrict group accumulates all the same."""
-    if group.holds:
+    """K7: why the minResources of a Strict group are not free in all."""
+    lacking = shortage(cycle, group, min_resources(cycle, group))
+    if lacking is None:
         return None
-    state = cycle.state
-    gangs = cycle.groups.gangs(group)
-    asked: dict[int, int] = {}
-    for gang in gangs:
-        for column, amount in state.resources.amounts(gang.spec.min_free_resources).items():
-            asked[column] = asked.get(column, 0) + amount
-    if not asked:
-        return None
-    state.nodes.widen()
-    free = state.free_total()
-    own: dict[int, int] = {}
-    for gang in gangs:
-        for task in gang.tasks.values():
-            if task.status in _OWN:
-                for column, amount in task.cls.request:
-                    own[column] = own.get(column, 0) + amount
-    for column, amount in asked.items():
-        has = (int(free[column]) if column < len(free) else 0) + own.get(column, 0)
-        if column != PODS and amount > has:
-            name = state.resources.names[column]
-            each = {gang.key: diagnosis.too_little_free(gang, name, amount, has) for gang in gangs}
-            return msgspec.structs.replace(each[gangs[0].key], of_gangs=each)
-    return None
+    gangs, name = cycle.groups.gangs(group), cycle.state.resources.names[lacking.column]
+    each = {gang.key: diagnosis.too_little_free(gang, name, lacking.asked, lacking.has) for gang in gangs}
+    return msgspec.structs.replace(each[gangs[0].key], of_gangs=each)

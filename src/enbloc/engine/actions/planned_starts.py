@@ -18,10 +18,11 @@ from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.tables.resources import Ints
 from enbloc.engine.tables.tasks import GangState
 
-Serve = Callable[[Cycle, GangState, Constraints], Diagnosis | None]
+ServeWithin = Callable[[Cycle, GangState, Constraints], Diagnosis | None]
+"""One attempt for a gang within constraints (`allocate.serve`)."""
 
 
-def place_in_plan(cycle: Cycle, backfill: ConservativeBackfill, serve: Serve) -> None:
+def place_in_plan(cycle: Cycle, backfill: ConservativeBackfill, serve: ServeWithin) -> None:
     """Serves all gangs that wait for placement, and publishes when the others are planned to start."""
     plans = Plans(cycle, backfill)
 

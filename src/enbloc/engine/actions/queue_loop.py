@@ -16,7 +16,7 @@ from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Scheduling
 from enbloc.engine.tables.tasks import GangState
 
 Serve = Callable[[GangState], Diagnosis | None]
-"""One attempt for a gang; a diagnosis says why it failed."""
+"""One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
 
 REPORTED_BEHIND = 16
 """How many gangs of an equivalence class say that a FIFO queue blocks them."""

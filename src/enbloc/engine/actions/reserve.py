@@ -22,7 +22,7 @@ from enbloc.engine.placement.constraints import UNCONSTRAINED
 from enbloc.engine.placement.domain_choices import domain_choices
 from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.placement.request import request_of
-from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
+from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request, total
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
@@ -275,25 +275,23 @@ class _Plan:
 
     def _queue_is_full(self, gang: GangState) -> bool:
         """Whether the queue of the gang may not use more, so that a reservation would not help."""
-        asked: dict[int, int] = {}
-        for task in (*request_of(gang).minimum, *self._cycle.claims.waves.later_tasks(gang)):
-            for column, amount in task.cls.request:
-                asked[column] = asked.get(column, 0) + amount
+        wanted = (*request_of(gang).minimum, *self._cycle.claims.waves.later_tasks(gang))
+        asked = total(task.cls.request for task in wanted)
         queues, queue = self._state.queues, self._state.queue_of(gang)
         if queues.over_capability(queue, asked, with_enqueued=False) is not None:
             return True
         return is_beyond_queue(self._state, gang, asked)
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
-        _, needed, rest, short, _ = request_of(gang)
-        later = self._cycle.claims.waves.later_tasks(gang)
+        request, later = request_of(gang), self._cycle.claims.waves.later_tasks(gang)
+        short = request.short
         found: list[Place] = []
-        for run in chain(runs(self._state, needed), runs(self._state, later)):
+        for run in chain(runs(self._state, request.needed), runs(self._state, later)):
             placed = self._claim(run, len(run), moved)
             if len(placed) < len(run):
                 return None
             found += placed
-        for run in runs(self._state, rest):
+        for run in runs(self._state, request.rest):
             placed = self._claim(run, min(short, len(run)), moved) if short else []
             short -= len(placed)
             found += placed
@@ -414,7 +412,7 @@ def _near(parts: Mapping[int, _N], whole: _N) -> _N:
     scalars = [10 * part for column, part in parts.items() if column not in (CPU, MEMORY, PODS)]
     if not scalars:
         return plain
-    total = scalars[0]
+    scalars_together = scalars[0]
     for scalar in scalars[1:]:
-        total = total + scalar
-    return (plain + 2 * (total / len(scalars))) / 3
+        scalars_together = scalars_together + scalar
+    return (plain + 2 * (scalars_together / len(scalars))) / 3

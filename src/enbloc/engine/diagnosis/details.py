@@ -19,7 +19,7 @@ from enbloc.engine.diagnosis.partial_fit import Closed, nothing_closed, partial_
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.queues import Queue
-from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools
+from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, total
 from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 
 MOST_GANGS = 20
@@ -216,11 +216,7 @@ def _requested(state: State, gang: GangState, why: Diagnosis) -> dict[int, int]:
     chosen = set(map(id, needed))
     more = max(0, gang.spec.minimum - gang.total_occupied - len(needed))
     needed += [task for task in waiting if id(task) not in chosen][:more]
-    sums: dict[int, int] = {}
-    for task in needed or waiting:
-        for column, amount in task.cls.request:
-            sums[column] = sums.get(column, 0) + amount
-    return sums
+    return total(task.cls.request for task in needed or waiting)
 
 
 def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:

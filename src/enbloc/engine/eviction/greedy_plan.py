@@ -144,7 +144,7 @@ class GreedyPlan:
         return (int(self._state.nodes.stamp[row]), evicted, [unit.tasks[0].gang.version for unit in units])
 
     def _open_rows(self, task: Task) -> Bools:
-        return open_rows(self._state, self._constraints, task)
+        return self._constraints.open_rows(task, self._state.candidates(task.cls).passing())
 
     def _rows_by_burden(self, task: Task) -> list[int]:
         """The rows on which enough could be freed, those first on which that is the smallest part of what could be."""
@@ -280,12 +280,6 @@ class GreedyPlan:
         return all(
             not reserved[column] or int(free[column]) - amount >= reserved[column] for column, amount in used.items()
         )
-
-
-def open_rows(state: State, constraints: Constraints, task: Task) -> Bools:
-    """The rows that a task may use, whether there is room or not."""
-    passing, closed = state.candidates(task.cls).passing(), constraints.closed_rows(task)
-    return passing if closed is None else passing & ~closed[: len(passing)]
 
 
 def _pending(tasks: Sequence[Task]) -> list[Task]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from enbloc.engine.eviction.elastic import can_spare
 from enbloc.engine.eviction.evictable import Cell
-from enbloc.engine.eviction.greedy_plan import GreedyPlan, open_rows
+from enbloc.engine.eviction.greedy_plan import GreedyPlan
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.minimal_victims import Capacity, MinimalVictims
 from enbloc.engine.eviction.planned_evictions import PlannedEvictions, bound
@@ -315,7 +315,7 @@ class Planner:
         return Capacity(nodes.free[:, : nodes.count] + self._freed(step), self._requests, self._open_rows)
 
     def _open_rows(self, task: Task) -> Bools:
-        return open_rows(self._state, self._constraints, task)
+        return self._constraints.open_rows(task, self._state.candidates(task.cls).passing())
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:

@@ -12,7 +12,7 @@ from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.queues import ROOT, Queue
-from enbloc.engine.tables.resources import PODS, total
+from enbloc.engine.tables.resources import PODS, Request, least, total
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 
 
@@ -228,19 +228,13 @@ class ByShare:
 
 def _at_least(requests: Sequence[PlacementRequest]) -> dict[int, int]:
     """What the tasks that a plan places use at least, by column, whichever of `rest` they are."""
-    found: dict[int, int] = {}
+    found: list[Request] = []
     for one in requests:
-        for task in one.needed:
-            if task.status is TaskStatus.PENDING and task.ours:
-                for column, amount in task.cls.request:
-                    found[column] = found.get(column, 0) + amount
+        found += [task.cls.request for task in one.needed if task.status is TaskStatus.PENDING and task.ours]
         pending = [task for task in one.rest if task.status is TaskStatus.PENDING] if one.short else []
         short = max(0, one.short - len(one.rest) + len(pending))
-        rest = [dict(task.cls.request) if task.ours else {} for task in pending]
-        for column in {column for request in rest for column in request}:
-            fewest = sorted(request.get(column, 0) for request in rest)[:short]
-            found[column] = found.get(column, 0) + sum(fewest)
-    return found
+        found.append(tuple(least([task.cls.request if task.ours else () for task in pending], short).items()))
+    return total(found)
 
 
 def _below_root(queue: Queue) -> Iterator[Queue]:

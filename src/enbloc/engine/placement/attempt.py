@@ -125,8 +125,7 @@ class Placer:
             return failure
 
         def open_rows(task: Task) -> Bools:
-            passing, closed = self.state.candidates(task.cls).passing(), constraints.closed_rows(task)
-            return passing if closed is None else passing & ~closed[: len(passing)]
+            return constraints.open_rows(task, self.state.candidates(task.cls).passing())
 
         result = self._fitting.place(transaction, checkpoint, requests, open_rows)
         if result is None:
@@ -229,7 +228,7 @@ def _place_all(
 ) -> Diagnosis | None:
     checkpoint = transaction.checkpoint
     for request in remaining:
-        if not _place_minima(placer, request, transaction, constraints):
+        if not _place_request(placer, request, transaction, constraints):
             at_failure = transaction.checkpoint
             if _place_beside_each_other(placer, remaining, transaction, constraints):
                 return None
@@ -251,7 +250,7 @@ def _place_beside_each_other(
     while True:
         before = transaction.checkpoint
         whole = [
-            _place_minima(placer, one.remaining(), transaction, constraints, beyond_failures=True) for one in requests
+            _place_request(placer, one.remaining(), transaction, constraints, beyond_failures=True) for one in requests
         ]
         if all(whole):
             return True
@@ -259,7 +258,7 @@ def _place_beside_each_other(
             return False
 
 
-def _place_minima(
+def _place_request(
     placer: Placer,
     request: PlacementRequest,
     transaction: Transaction,

@@ -55,5 +55,10 @@ class Constraints(NamedTuple):
             found = rows if found is None else found | rows
         return found
 
+    def open_rows(self, task: Task, passing: Bools) -> Bools:
+        """Those of the rows that pass the task's filters that are not closed to it, whether there is room or not."""
+        closed = self.closed_rows(task)
+        return passing if closed is None else passing & ~closed[: len(passing)]
+
 
 UNCONSTRAINED = Constraints()

@@ -69,11 +69,11 @@ def of_unit(state: State, unit: Sequence[GangState], holds: bool, reservations: 
     for gang in unit:
         waiting = pending_tasks(gang)
         classes.update((task.cls.id, None) for task in waiting)
-        _, needed, rest, short, _ = request_of(gang, waiting)
-        wanted = [*needed, *(rest if short else ())]
+        request = request_of(gang, waiting)
+        wanted = [*request.needed, *(request.rest if request.short else ())]
         free = tuple(sorted(gang.spec.min_free_resources.items()))
         own, asked = own_facts(gang, wanted, reservations), asked_by(state, gang, wanted)
-        facts.append((own, free, asked.parts, len(needed), short, times_of(state, wanted)))
+        facts.append((own, free, asked.parts, len(request.needed), request.short, times_of(state, wanted)))
     return Signature((holds, *facts), tuple(classes))
 
 

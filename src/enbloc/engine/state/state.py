@@ -433,9 +433,7 @@ class State:
     def free_total(self) -> Ints:
         """Free resources of all usable nodes, by column; an overcommitted node counts as zero."""
         nodes = self.nodes
-        count = nodes.count
-        usable = nodes.alive[:count] & nodes.ready[:count] & ~nodes.unschedulable[:count]
-        found: Ints = np.maximum(nodes.free[:, :count][:, usable], 0).sum(axis=1)
+        found: Ints = np.maximum(nodes.free[:, : nodes.count][:, nodes.usable()], 0).sum(axis=1)
         return found
 
     def digest(self) -> str:

@@ -14,6 +14,7 @@ from enbloc.engine.state.budgets import Budgets
 from enbloc.engine.tables.foreign_room import ForeignRoom
 from enbloc.engine.tables.nodes import NodeTable
 from enbloc.engine.tables.queues import QueueTree
+from enbloc.engine.tables.resources import total
 from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, Task, TaskStatus
 
 
@@ -115,8 +116,4 @@ class TaskCounts:
                 self._stateful.add(task, self._nodes.rows[name])
 
     def _used_on_unknown_node(self, name: str) -> Mapping[int, int]:
-        used: dict[int, int] = {}
-        for task in self._on_unknown_nodes.get(name, {}).values():
-            for column, amount in task.cls.request:
-                used[column] = used.get(column, 0) + amount
-        return used
+        return total(task.cls.request for task in self._on_unknown_nodes.get(name, {}).values())

@@ -209,8 +209,12 @@ class NodeTable:
     def totals(self) -> Ints:
         """By column, the summed allocatable of all nodes that are ready and not cordoned."""
         width = len(self.resources)
-        usable = self.alive & self.ready & ~self.unschedulable
-        found: Ints = self.allocatable[:width, usable].sum(axis=1)
+        found: Ints = self.allocatable[:width, : self.count][:, self.usable()].sum(axis=1)
+        return found
+
+    def usable(self) -> Bools:
+        """Which rows are nodes that are ready and not cordoned."""
+        found: Bools = self.alive[: self.count] & self.ready[: self.count] & ~self.unschedulable[: self.count]
         return found
 
     # ---- internals

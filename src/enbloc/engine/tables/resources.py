@@ -6,7 +6,7 @@ text: only `(column, amount)` pairs and vectors by column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -73,6 +73,14 @@ def total(requests: Iterable[Request]) -> dict[int, int]:
     for request in requests:
         for column, amount in request:
             found[column] = found.get(column, 0) + amount
+    return found
+
+
+def least(requests: Sequence[Request], count: int) -> dict[int, int]:
+    """Column → what any `count` of these requests come to at least; every column that one of them names is in it."""
+    found: dict[int, int] = {}
+    for column in {column for request in requests for column, _ in request}:
+        found[column] = sum(sorted(dict(request).get(column, 0) for request in requests)[:count])
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.state.state import State
+from enbloc.engine.tables.queues import QueueOrder
 from enbloc.engine.tables.tasks import GangState
 
 
@@ -45,6 +46,13 @@ class Order(NamedTuple):
         return (keys, self.is_last, self.is_whole, self.band)
 
 
+class OrderAcrossQueues(NamedTuple):
+    """The sort key of a gang among those of all queues."""
+
+    of_queue: QueueOrder
+    order: Order
+
+
 class GangOrder:
     """Computes order keys from facts; comparing them changes nothing (O4)."""
 
@@ -70,7 +78,8 @@ class GangOrder:
         account = self._fair.account_of(gang) if self._fair is not None else ""
         return Order(keys, is_last, is_whole, spec.created_ns, spec.key.namespace, spec.title, band, account)
 
-    def across_queues(self, gang: GangState) -> tuple[object, Order]:
+    def across_queues(self, gang: GangState) -> OrderAcrossQueues:
         """The order of gangs of different queues: by queue first, then inside the queue."""
         queues = self._state.queues
-        return (queues.order(queues.get(gang.spec.queue), self._state.foreign_room.shared()), self(gang))
+        of_queue = queues.order(queues.get(gang.spec.queue), self._state.foreign_room.shared())
+        return OrderAcrossQueues(of_queue, self(gang))

@@ -13,12 +13,12 @@ from enbloc.engine.actions.reserve import mend
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.ordering import Band, Order
+from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import PlacementRequest, is_surplus, replacements, request_of
 from enbloc.engine.placement.sub_groups import sub_groups
-from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
+from enbloc.engine.queueing.scheduling_queue import Head, SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 
@@ -65,13 +65,13 @@ def behind_head(cycle: Cycle, gang: GangState, position: object) -> Constraints:
 
 def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
     """The first gang of a queue that was attempted and did not fit."""
-    found: tuple[Order, GangState] | None = None
+    found: Head | None = None
     for equivalence in cycle.queues.placement.in_queue(queue):
         why = equivalence.diagnosis
         head = equivalence.head() if equivalence.unschedulable and why is not None and not why.of_queue else None
-        if head is not None and head[0].band is Band.MINIMA and (found is None or head[0] < found[0]):
+        if head is not None and head.order.band is Band.MINIMA and (found is None or head.order < found.order):
             found = head
-    return found[1] if found else None
+    return found.gang if found is not None else None
 
 
 def places_singly(gang: GangState) -> bool:

@@ -87,7 +87,7 @@ def _put_off(cycle: Cycle) -> Callable[[GangState], bool]:
 def _first_for_minima(equivalence: EquivalenceClass) -> GangState | None:
     """The first gang of a class that waits for its minima in vain."""
     head = equivalence.head() if equivalence.unschedulable else None
-    return head[1] if head is not None and head[0].band is Band.MINIMA else None
+    return head.gang if head is not None and head.order.band is Band.MINIMA else None
 
 
 def _serve_class(

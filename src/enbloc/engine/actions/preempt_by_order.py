@@ -62,7 +62,7 @@ def _waiting(cycle: Cycle, name: str) -> list[GangState]:
     found: list[GangState] = []
     for equivalence in cycle.queues.placement.in_queue(name):
         head = equivalence.head() if equivalence.unschedulable else None
-        if head is not None and head[0].band is Band.MINIMA:
+        if head is not None and head.order.band is Band.MINIMA:
             found += equivalence.gangs()
     return [gang for gang in found if cycle.groups.of(gang) is None and not gang.spec.never_preempts]
 

@@ -12,7 +12,7 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.ordering import Band, Order
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
 from enbloc.engine.tables.tasks import GangState
 
 Serve = Callable[[GangState], Diagnosis | None]
@@ -36,12 +36,12 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         order, _, equivalence = heapq.heappop(line)
         equivalence.in_line = False
         head = equivalence.head()
-        if head is None or head[0] != order:  # the gang that was lined up has left
+        if head is None or head.order != order:  # the gang that was lined up has left
             _line_up(queue, line, equivalence, asleep=True)
             continue
         if equivalence.unschedulable and not cycle.queues.wake_in_turn(queue, equivalence):
             continue
-        gang = head[1]
+        gang = head.gang
         if order.band is Band.MINIMA and cycle.state.queues.get(name).facts.fifo:
             ahead = blocker(cycle, queue, name, order)
             if ahead is not None:
@@ -105,8 +105,8 @@ class _Failures:
 
 
 def _request(equivalence: EquivalenceClass, order: Order) -> Hashable:
-    """What a class asks for, whatever its order."""
-    return (equivalence.queue, equivalence.facts, order.level[1:])
+    """What a class asks for, whatever the plugins' keys of its order."""
+    return (equivalence.queue, equivalence.facts, order.is_last, order.is_whole, order.band)
 
 
 def _line_up_all(cycle: Cycle, queue: SchedulingQueue, queues: NextQueue) -> None:
@@ -125,7 +125,7 @@ def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass, 
         queue.drop(equivalence)
     elif (asleep or not equivalence.unschedulable) and not equivalence.in_line:
         equivalence.in_line = True
-        heapq.heappush(line, (head[0], equivalence.number, equivalence))
+        heapq.heappush(line, (head.order, equivalence.number, equivalence))
 
 
 def is_blocked(cycle: Cycle, gang: GangState) -> bool:
@@ -139,19 +139,19 @@ def is_blocked(cycle: Cycle, gang: GangState) -> bool:
 def blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> GangState | None:
     """In a FIFO queue: a gang before this one that is unschedulable, not enqueued, or enqueued and without pods. An
     active gang in another scheduling queue blocks too: it was not attempted yet."""
-    found: tuple[Order, GangState] | None = None
+    found: Head | None = None
     for queue in cycle.queues.all():
         for equivalence in queue.in_queue(name):
             head = equivalence.head() if equivalence.unschedulable or queue is not served else None
-            if head is None or head[0].band is not Band.MINIMA or head[0] >= order:
+            if head is None or head.order.band is not Band.MINIMA or head.order >= order:
                 continue
-            if found is None or head[0] < found[0]:
+            if found is None or head.order < found.order:
                 found = head
     for gang in cycle.parts.awaited.in_queue(name):
         own = cycle.order(gang)
-        if own < order and (found is None or own < found[0]):
-            found = (own, gang)
-    return found[1] if found else None
+        if own < order and (found is None or own < found.order):
+            found = Head(own, gang)
+    return found.gang if found is not None else None
 
 
 def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangState) -> None:
@@ -160,6 +160,6 @@ def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangS
 
     for equivalence in queue.active_in(name):
         head = equivalence.head()
-        if head is not None and head[0].band is Band.MINIMA:
+        if head is not None and head.order.band is Band.MINIMA:
             for gang in equivalence.first(REPORTED_BEHIND):
                 cycle.queues.hold_behind(gang, behind)

@@ -19,11 +19,11 @@ from enbloc.engine.actions.queue_loop import blocker
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.ordering import Band, Order
+from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import replacements, request_of
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
 
@@ -34,34 +34,35 @@ def rediagnose(cycle: Cycle) -> None:
     plans = Plans(cycle, backfill) if backfill is not None else None
     for queue in queues.all():
         for head, equivalence in _in_order(queue):
-            why = _behind(cycle, queue, *head)
+            why = _behind(cycle, queue, head)
             if why is None and queue is queues.admission:
-                why = refusal(cycle, head[1])
+                why = refusal(cycle, head.gang)
             elif why is None:
-                in_plan = plans.constraints(head[1]) if plans is not None and queue is queues.placement else None
-                with _partly_allocated(cycle, *head):
-                    constraints = in_plan or _constraints(cycle, head[1], in_backfill=queue is queues.best_effort)
-                    why = _why_not(cycle, head[1], constraints)
+                in_plan = plans.constraints(head.gang) if plans is not None and queue is queues.placement else None
+                with _partly_allocated(cycle, head):
+                    constraints = in_plan or _constraints(cycle, head.gang, in_backfill=queue is queues.best_effort)
+                    why = _why_not(cycle, head.gang, constraints)
             if why is not None:
                 queues.diagnose_anew(equivalence, why)
 
 
-def _in_order(queue: SchedulingQueue) -> list[tuple[tuple[Order, GangState], EquivalenceClass]]:
+def _in_order(queue: SchedulingQueue) -> list[tuple[Head, EquivalenceClass]]:
     """The classes that wait, each with its first gang."""
     found = []
     for equivalence in queue.equivalences():
         head = equivalence.head()
         if head is not None and equivalence.unschedulable:
             found.append((head, equivalence))
-    return sorted(found, key=lambda entry: entry[0][0])
+    return sorted(found, key=lambda entry: entry[0].order)
 
 
 def _constraints(cycle: Cycle, gang: GangState, *, in_backfill: bool) -> Constraints:
     return cycle.constraints(gang) if in_backfill else behind_head(cycle, gang, cycle)
 
 
-def _behind(cycle: Cycle, queue: SchedulingQueue, order: Order, gang: GangState) -> Diagnosis | None:
+def _behind(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | None:
     """In a FIFO queue: a gang that failed once, and before which another one waits by now."""
+    order, gang = head
     name = gang.spec.queue
     if order.band is not Band.MINIMA or not cycle.state.queues.get(name).facts.fifo:
         return None
@@ -76,12 +77,12 @@ def _behind(cycle: Cycle, queue: SchedulingQueue, order: Order, gang: GangState)
 
 
 @contextmanager
-def _partly_allocated(cycle: Cycle, place: Order, gang: GangState) -> Iterator[None]:
+def _partly_allocated(cycle: Cycle, head: Head) -> Iterator[None]:
     """While it lasts, what gangs before this one keep to the end of a cycle counts as used (A2, decision 0018)."""
-    order, mates = cycle.order.across_queues, {mate.key for mate in cycle.groups.mates(gang)}
+    across_queues, mates = cycle.order.across_queues, {mate.key for mate in cycle.groups.mates(head.gang)}
     kept: list[Transaction] = []
-    for other in sorted(cycle.parts.partial_allocations.gangs(), key=order):
-        if other.key not in mates and order(other) < (order(gang)[0], place):
+    for other in sorted(cycle.parts.partial_allocations.gangs(), key=across_queues):
+        if other.key not in mates and across_queues(other) < across_queues(head.gang)._replace(order=head.order):
             transaction = Transaction(cycle.state)
             kept.append(transaction)
             cycle.take_claimed_room(transaction, other, cycle.claims.waves.later_tasks(other))

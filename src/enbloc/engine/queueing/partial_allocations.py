@@ -47,7 +47,7 @@ class PartialAllocations(Follower):
 
     def _keeps(self, equivalence: EquivalenceClass) -> bool:
         head = equivalence.head()
-        return head is not None and head[1].key in self._gangs
+        return head is not None and head.gang.key in self._gangs
 
     def keep(self, gang: GangState, transaction: Transaction, why: Diagnosis) -> None:
         self._open.append((gang, transaction, why))

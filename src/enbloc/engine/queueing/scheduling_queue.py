@@ -70,6 +70,13 @@ class QueueEntries:
             entry.is_stale = True
 
 
+class Head(NamedTuple):
+    """The first gang of an equivalence class, and its order in the queue."""
+
+    order: Order
+    gang: GangState
+
+
 class EquivalenceClass:
     """Gangs with one signature in one queue, by order."""
 
@@ -116,12 +123,12 @@ class EquivalenceClass:
         """Where the pods were beside which its tasks must be, or that their spread constraints count, when it failed;
         `None`: it has no such tasks."""
 
-    def head(self) -> tuple[Order, GangState] | None:
+    def head(self) -> Head | None:
         """The first gang that is still waiting here."""
         while self.items:
             order, _, entry = self.items[0]
             if not entry.is_stale:
-                return order, entry.gang
+                return Head(order, entry.gang)
             heapq.heappop(self.items)
         return None
 

@@ -156,7 +156,7 @@ class SchedulingQueues(Follower):
         """A class that stays unschedulable has other numbers by now. Nothing is reported."""
         equivalence.diagnosis = diagnosis
         head = equivalence.head()
-        for mate in self._groups.mates(head[1]) if head is not None and diagnosis.of_gangs else ():
+        for mate in self._groups.mates(head.gang) if head is not None and diagnosis.of_gangs else ():
             if mate.key in self._why:
                 self._why[mate.key] = diagnosis.of(mate)
 
@@ -195,7 +195,7 @@ class SchedulingQueues(Follower):
     def _gangs(self, equivalence: EquivalenceClass) -> list[GangState]:
         """The first gang of a class, with those that it starts with."""
         head = equivalence.head()
-        return self._groups.mates(head[1]) if head is not None else []
+        return self._groups.mates(head.gang) if head is not None else []
 
     def _waiting(self, equivalence: EquivalenceClass) -> Iterator[Task]:
         """The tasks that its first gang waits with, unless it is monotone: then no filter over other pods counts."""

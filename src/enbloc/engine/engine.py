@@ -225,7 +225,7 @@ class Engine:
     def _settle_usage(self, usage: Usage) -> None:
         """What gangs use from now on is charged. If gangs changed places by it, those behind others may start (G12)."""
         usage.settle()
-        if usage.order_changed():
+        if usage.note_ranks():
             self._parts.queues.wake_all()
 
     def _set_timed(self) -> None:

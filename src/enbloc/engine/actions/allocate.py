@@ -94,8 +94,8 @@ def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis 
 
 
 def _try_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Constraints) -> bool:
-    """R5: a gang that fits only on nodes reserved for gangs of lower priority starts there: its minima, or replacements
-    of lost members, not surplus. Nodes of the lowest priority are tried first."""
+    """R5: a gang that fits only on nodes reserved for gangs of lower priority is bound there: its minima, or
+    replacements of lost members, not surplus. Nodes of the lowest priority are tried first. Whether it fits."""
     group = cycle.groups.of(gang) if not gang.satisfied else None
     unit = cycle.intake.unit(group) if group is not None else [gang]
     if not unit or gang.ready() or gang.missing():
@@ -166,7 +166,7 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
             partial_allocations.keep(gang, transaction, failure)
         return failure
     partial_allocations.release(gang)
-    if not waves.can_keep(gang, later):
+    if not waves.check_record(gang, later):
         transaction.rollback()
         return diagnosis.problem(gang, f"the room of its {len(later)} later pods is too large to be recorded")
     placed = [task for task in transaction.placed if task.gang is gang]
@@ -205,7 +205,7 @@ def asked_singly(gang: GangState) -> Singly:
     return first, request.rest, request.short
 
 
-def tried_singly(
+def try_singly(
     cycle: Cycle, gang: GangState, asked: Singly, transaction: Transaction, constraints: Constraints
 ) -> Diagnosis | None:
     """Once satisfied, lost members are replaced one by one (G7); surplus always is (G3). Of the tasks that may make up
@@ -229,7 +229,7 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     if gang.spec.tree is not None and not (rest or short):
         whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
     transaction = Transaction(cycle.state)
-    failure = tried_singly(cycle, gang, (first, rest, short), transaction, constraints)
+    failure = try_singly(cycle, gang, (first, rest, short), transaction, constraints)
     if transaction.placed or whole:
         cycle.bind([gang], [*whole, *transaction.placed], commits=False)
         cycle.intake.queue(gang)

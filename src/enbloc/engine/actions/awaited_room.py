@@ -30,7 +30,7 @@ class AwaitedRoom:
         self._uses: Counter[tuple[str, Request]] = Counter()
         """By queue and request: the number of pods that room is left to."""
 
-    def from_gang(self, gang: GangState) -> bool:
+    def take_for(self, gang: GangState) -> bool:
         """Takes the room that this gang must leave to others; whether there is any."""
         above = self._cycle.parts.awaited.above(gang.priority)
         if above != self._above:
@@ -56,7 +56,7 @@ class AwaitedRoom:
 
     def is_left_by(self, gang: GangState) -> bool:
         """Whether this gang must leave room to others. Takes none."""
-        is_left = self.from_gang(gang)
+        is_left = self.take_for(gang)
         self.release()
         return is_left
 

@@ -43,7 +43,7 @@ def _wake_by_shares(cycle: Cycle) -> None:
     waiting, awaited = cycle.queues.admission, set(cycle.parts.awaited.queues())
     if not waiting.equivalences() or not (awaited or cycle.config.runs("reclaim")):
         return
-    if not cycle.evictions.shares_changed():
+    if not cycle.evictions.note_shares():
         return
     if awaited:
         waiting.wake(lambda equivalence: bool(awaited - {equivalence.queue}))

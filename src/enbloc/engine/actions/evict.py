@@ -113,13 +113,16 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
         return False
     if any(cycle.intake.claim_obstacle(one) for one in unit):
         return False  # it could not start even with the room (P3)
-    if _makes_room(cycle, unit, action, rules_of, releases_claims):
+    if _try_evictions(cycle, unit, action, rules_of, releases_claims):
         return True
     cycle.evictions.note_failed(action, gang)
     return False
 
 
-def _makes_room(cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: RulesOf, releases_claims: bool) -> bool:
+def _try_evictions(
+    cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: RulesOf, releases_claims: bool
+) -> bool:
+    """Releases claims of lower priority, or evicts pods, if that makes room for the gangs; whether it does."""
     requests = _requests(cycle, unit)
     if not requests or any(task.never_preempts for one in requests for task in (*one.needed, *one.rest)):
         return False
@@ -128,7 +131,7 @@ def _makes_room(cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: 
     lower: list[LowerPriorityClaim] = []
     if releases_claims:
         lower = lower_priority_claims(cycle.claims, cycle.groups, cycle.order, cycle.evictions, unit)
-    if lower and _release_claims(cycle, unit, lower):
+    if lower and _try_releasing_claims(cycle, unit, lower):
         return True
     rules = rules_of(cycle, unit, requests)
     if rules is None or not (rules.cells() or lower):
@@ -243,8 +246,9 @@ def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> Callable[[], bool
     return (lambda: shortage(cycle, group, asked) is None) if asked else None
 
 
-def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:
-    """R5: the gang fits if claims of lower priority are released; no more of them are than it takes."""
+def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:
+    """R5: if the gang fits once claims of lower priority are released, releases them, no more than it takes, and places
+    the gang; whether it does."""
     reaches_min_resources = _min_resources(cycle, unit)
 
     def fits(released: Sequence[LowerPriorityClaim]) -> bool:
@@ -283,7 +287,7 @@ def _carry_out(
     """The room is claimed for all gangs before any pod leaves it (P3), or it cannot be recorded (R1)."""
     evicted = cycle.claims.evicted.claim(unit[0], (task.gang.key for task in plan.victims))
     claims = [claim for gang in unit for claim in _claims_to_make(cycle, gang, plan)]
-    if not cycle.claims.can_record_all([*claims, *([evicted] if evicted else ())], ending={ClaimKind.RESERVE}):
+    if not cycle.claims.check_records([*claims, *([evicted] if evicted else ())], ending={ClaimKind.RESERVE}):
         return False
     for one in _of_use(lower, plan):
         one.release(cycle.claims, cycle.titles, unit[0])

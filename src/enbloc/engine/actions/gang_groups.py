@@ -31,7 +31,7 @@ def start_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnos
         return failure
     transaction = Transaction(cycle.state)
     failure = place_unit(cycle, unit, transaction, constraints)
-    if failure is None or (group.holds and _fits_without_holds(cycle, unit, transaction, constraints)):
+    if failure is None or (group.holds and _try_without_holds(cycle, unit, transaction, constraints)):
         _bind(cycle, group, unit, transaction.placed)
         cycle.publish(transaction.planned)
         return None
@@ -124,10 +124,9 @@ def place_unit(
     return None if failure is None or cycle.attempt_where_freed(requests, transaction, constraints) else failure
 
 
-def _fits_without_holds(
-    cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints
-) -> bool:
-    """Whether the gangs fit if the tasks that they hold are placed anew: held tasks may block their own gang."""
+def _try_without_holds(cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> bool:
+    """Places the gangs with the tasks that they hold placed anew: held tasks may block their own gang. Whether they
+    fit."""
     if not any(gang.total_held for gang in unit):
         return False
     for gang in unit:

@@ -142,7 +142,7 @@ def _carry_out(cycle: Cycle, packed: _Packed) -> None:
     first = packed.starts[0][0]
     evicted = cycle.claims.evicted.claim(first, (gang.key for gang in packed.leaves))
     claims = [cycle.claims.nominations.claim(gang, places) for gang, places in packed.starts]
-    if not cycle.claims.can_record_all([*claims, *([evicted] if evicted else ())]):
+    if not cycle.claims.check_records([*claims, *([evicted] if evicted else ())]):
         return
     for claim in claims:
         gangs = cycle.titles.listed(packed.leaves, claim.gang.key.namespace)

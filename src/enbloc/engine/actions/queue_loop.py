@@ -52,7 +52,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
                 continue
         if order.band is Band.SURPLUS and cycle.parts.awaited.block_surplus(name, order):
             continue  # it stays active: the next cycle tries again
-        is_kept = kept is not None and kept.from_gang(gang)
+        is_kept = kept is not None and kept.take_for(gang)
         requeued = cycle.intake.requeue_if_unlike(gang)  # terms of awaited pods count too
         if requeued is not None:
             _line_up(queue, line, equivalence)

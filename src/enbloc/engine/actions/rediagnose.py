@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from enbloc.engine.actions.allocate import asked_singly, behind_head, places_singly, tried_singly
+from enbloc.engine.actions.allocate import asked_singly, behind_head, places_singly, try_singly
 from enbloc.engine.actions.enqueue import refusal
 from enbloc.engine.actions.gang_groups import why_not_whole
 from enbloc.engine.actions.planned_starts import Plans
@@ -100,7 +100,7 @@ def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnos
     if places_singly(gang):
         if gang.spec.tree is not None:  # sub-groups start as a whole: allocate decides which
             return None
-        failure = tried_singly(cycle, gang, asked_singly(gang), transaction, constraints)
+        failure = try_singly(cycle, gang, asked_singly(gang), transaction, constraints)
         transaction.rollback()
         return failure
     if group is not None:

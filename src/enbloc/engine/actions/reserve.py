@@ -58,7 +58,7 @@ def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
         _report(cycle, unit, _why_not(cycle, unit))
         return
     claims = _claims_to_make(cycle, unit, places)
-    if not cycle.claims.can_record_all(claims):
+    if not cycle.claims.check_records(claims):
         cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
         _report(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
         return
@@ -106,7 +106,7 @@ def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], 
         if gang.key in reviewed:
             continue
         reviewed |= {mate.key for mate in mates}
-        if not plan.has_place_for(mates):
+        if not plan.try_keeping(mates):
             for mate in mates:
                 message = f"its nodes are reserved for {cycle.titles.of(by, mate.key.namespace)}, of higher priority"
                 cycle.claims.reservations.end(mate, "ReservationEnded", message)
@@ -259,8 +259,8 @@ class _Plan:
             self._state.stateful.remove(task, row)
         return found if len(found) == len(tasks) else None
 
-    def has_place_for(self, gangs: Sequence[GangState]) -> bool:
-        """Whether what these gangs reserve fits where it is, beside what is planned (R4, R6); it is then kept."""
+    def try_keeping(self, gangs: Sequence[GangState]) -> bool:
+        """Keeps what these gangs reserve where it is, if it fits beside what is planned (R4, R6); whether it does."""
         before = {row: dict(amounts) for row, amounts in self._reserved.items()}
         self._with_started = False  # they stand already
         for gang in gangs:

@@ -164,7 +164,7 @@ class ClaimRegistry(Follower):
 
     def make(self, claim: Claim, reason: str, message: str) -> bool:
         """Stores a claim in place of the gang's earlier one of that kind. `False`: it cannot be recorded."""
-        if not self.can_record(claim):
+        if not self.check_record(claim):
             return False
         known = self._claims[claim.kind].pop(claim.gang.key, None)
         if known is not None:
@@ -178,7 +178,7 @@ class ClaimRegistry(Follower):
         """Adds the slots of a claim to the gang's claim of that kind. `False`: it cannot be recorded."""
         known = self.of(claim.gang, claim.kind)
         slots = [*(known.slots.values() if known is not None else ()), *claim.slots.values()]
-        if not self.can_record(Claim(claim.gang, claim.kind, slots, claim.until_ns)):
+        if not self.check_record(Claim(claim.gang, claim.kind, slots, claim.until_ns)):
             return False
         if known is None:
             self._store(claim)
@@ -188,11 +188,11 @@ class ClaimRegistry(Follower):
         self.write(claim.gang, claim.kind, reason, message)
         return True
 
-    def can_record(
+    def check_record(
         self, claim: Claim, beside: Sequence[Claim] = (), ending: Collection[ClaimKind] = frozenset()
     ) -> bool:
         """Whether the gang's object can hold the record of a claim beside its records of other kinds and its other
-        annotations; if not, it says so once (R1). `beside`: claims that are made with it; `ending`: kinds whose claims
+        annotations. If not, that is written on it once (R1). `beside`: claims that are made with it; `ending`: kinds whose claims
         end before."""
         key, count, status = (claim.gang.key, claim.kind), len(claim.slots), claim.gang.status
         anew = {claim.kind, *(one.kind for one in beside), *ending}
@@ -208,10 +208,10 @@ class ClaimRegistry(Follower):
             self._decide(Complain(claim.gang.key, f"{text}, {limit}; use gangs of fewer pods or fewer annotations"))
         return False
 
-    def can_record_all(self, claims: Sequence[Claim], ending: Collection[ClaimKind] = frozenset()) -> bool:
+    def check_records(self, claims: Sequence[Claim], ending: Collection[ClaimKind] = frozenset()) -> bool:
         """Whether claims of gangs that start together can be recorded all; if not, none of them is made (R1)."""
         return all(
-            self.can_record(one, [other for other in claims if other.gang is one.gang and other is not one], ending)
+            self.check_record(one, [other for other in claims if other.gang is one.gang and other is not one], ending)
             for one in claims
         )
 

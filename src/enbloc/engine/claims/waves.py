@@ -94,13 +94,13 @@ class Waves:
         message = f"room for {len(claim.slots)} pods of later waves is being freed"
         return self._claims.make(claim, "ClaimMade", message)
 
-    def can_keep(self, gang: GangState, later: Sequence[Task]) -> bool:
+    def check_record(self, gang: GangState, later: Sequence[Task]) -> bool:
         """Whether room for the placeholders of later waves can be recorded."""
         slots = [Slot(one.name, one.node, one) for one in [*self.of(gang), *later]]
-        return not later or self._claims.can_record(Claim(gang, self.kind, slots))
+        return not later or self._claims.check_record(Claim(gang, self.kind, slots))
 
     def keep(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task], now_ns: int) -> None:
-        """A wave is placed: tasks took the places of `taken`; the placeholders `later` keep theirs (`can_keep`)."""
+        """A wave is placed: tasks took the places of `taken`; the placeholders `later` keep theirs (`check_record`)."""
         if not taken and not later:
             return
         claim = self._claims.of(gang, self.kind)

@@ -89,8 +89,9 @@ class EvictionHistory(Follower):
         found: T = known[1]
         return found
 
-    def shares_changed(self) -> bool:
-        """Whether a queue deserves another amount than when this was last asked: by demand of other gangs, say."""
+    def note_shares(self) -> bool:
+        """Notes what queues deserve. Whether one deserves another amount than when this was last noted: by demand of
+        other gangs, say."""
         queues = self._state.queues
         queues.update_deserved(self._state.foreign_room.shared())
         before, self._shares_version = self._shares_version, queues.shares_version

@@ -186,8 +186,9 @@ class Usage(Follower):
 
     # ---- order
 
-    def order_changed(self) -> bool:
-        """Whether gangs that wait changed places since the last cycle, where that alone may let one start."""
+    def note_ranks(self) -> bool:
+        """Notes the ranks of the accounts of gangs that wait, where these decide which gang may start. Whether they
+        changed since the last cycle."""
         if self._fair.by_queue:
             return False
         ranks: dict[str, tuple[tuple[str, ...], ...]] = {}

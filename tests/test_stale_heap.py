@@ -9,7 +9,7 @@ def test_entries_come_by_time_and_then_in_order() -> None:
         heap.push(at, entry)
     assert heap.pop_due(0) is None
     assert [heap.pop_due(1), heap.pop_due(1), heap.pop_due(1)] == ["a", "b", None]
-    assert heap.next_at() == 2
+    assert heap.next_ns() == 2
 
 
 def test_stale_entries_are_skipped() -> None:
@@ -18,9 +18,9 @@ def test_stale_entries_are_skipped() -> None:
     heap.push(1, "a")
     heap.push(2, "b")
     stale.add("a")
-    assert heap.next_at() == 2
+    assert heap.next_ns() == 2
     stale.add("b")
-    assert heap.next_at() is None
+    assert heap.next_ns() is None
     assert heap.pop_due(9) is None
 
 

@@ -27,28 +27,28 @@ class StaleHeap(Generic[E]):
     def __len__(self) -> int:
         return len(self._heap)
 
-    def push(self, at: int, entry: E) -> None:
+    def push(self, at_ns: int, entry: E) -> None:
         self._pushed += 1
-        heapq.heappush(self._heap, (at, self._pushed, entry))
+        heapq.heappush(self._heap, (at_ns, self._pushed, entry))
         if len(self._heap) >= self._compact_at:
             self._compact()
 
-    def next_at(self) -> int | None:
+    def next_ns(self) -> int | None:
         """The time of the first entry that holds; `None` if there is none."""
         while self._heap and self._is_stale(self._heap[0][0], self._heap[0][2]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now: int) -> E | None:
+    def pop_due(self, now_ns: int) -> E | None:
         """Removes and returns the first entry that holds, if its time has come."""
-        at = self.next_at()
-        return heapq.heappop(self._heap)[2] if at is not None and at <= now else None
+        at_ns = self.next_ns()
+        return heapq.heappop(self._heap)[2] if at_ns is not None and at_ns <= now_ns else None
 
     def _compact(self) -> None:
         """Drops stale entries and repetitions."""
         live: dict[tuple[int, E], int] = {}
-        for at, number, entry in self._heap:
-            if not self._is_stale(at, entry):
-                live[at, entry] = min(number, live.get((at, entry), number))
-        self._heap = sorted((at, number, entry) for (at, entry), number in live.items())
+        for at_ns, number, entry in self._heap:
+            if not self._is_stale(at_ns, entry):
+                live[at_ns, entry] = min(number, live.get((at_ns, entry), number))
+        self._heap = sorted((at_ns, number, entry) for (at_ns, entry), number in live.items())
         self._compact_at = 2 * len(self._heap) + self._slack

@@ -54,8 +54,8 @@ def one_by_one(nodes: NodeTable, candidates: Candidates, count: int, closed: Boo
         found.append(int(keys.argmax()))
         nodes.allocate(found[-1], candidates.cls.request)
     nodes.free[:] = taken
-    nodes.clock += 1
-    nodes.stamp[:] = nodes.clock
+    nodes.version += 1
+    nodes.stamp[:] = nodes.version
     return found
 
 
@@ -106,11 +106,11 @@ def test_closed_rows_and_rows_that_do_not_pass_take_nothing() -> None:
 
 def test_placing_changes_nothing() -> None:
     nodes = cluster(3, 3)
-    before, clock = nodes.free.copy(), nodes.clock
+    before, version = nodes.free.copy(), nodes.version
     candidates = candidates_of(nodes, free_cpu)
     assert place_bulk(candidates, 4) == place_bulk(candidates, 4)
     assert (nodes.free == before).all()
-    assert nodes.clock == clock
+    assert nodes.version == version
 
 
 def test_a_board_sees_what_was_taken_and_what_came() -> None:

@@ -93,15 +93,15 @@ def test_rows_are_the_same_whatever_the_order_of_arrival(
 
 def test_a_node_that_ranks_last_renumbers_no_row_and_another_one_is_noticed() -> None:
     nodes = settled(node("n1"), node("n3"))
-    moves, clock = nodes.moves, nodes.clock
+    moves, version = nodes.moves, nodes.version
     nodes.put(node("n4"))
     assert nodes.settle(lambda name: {})
     assert nodes.moves == moves
     nodes.put(node("n2"))
     assert nodes.settle(lambda name: {})
     assert nodes.moves == moves + 1
-    assert nodes.clock > clock
-    assert (nodes.stamp[: nodes.count] > clock).all()  # all rows that are cached are out of date
+    assert nodes.version > version
+    assert (nodes.stamp[: nodes.count] > version).all()  # all rows that are cached are out of date
     assert not nodes.settle(lambda name: {})
 
 
@@ -128,11 +128,11 @@ def test_what_is_used_stays_used_when_a_node_changes() -> None:
 
 def test_a_node_that_says_the_same_again_changes_nothing() -> None:
     nodes = settled(node("n1"))
-    clock = nodes.clock
+    version = nodes.version
     nodes.put(node("n1"))
-    assert nodes.clock == clock
+    assert nodes.version == version
     nodes.put(node("n1", cpu=1))
-    assert nodes.static_clock == nodes.clock > clock
+    assert nodes.static_version == nodes.version > version
 
 
 def test_a_node_that_went_takes_nothing_and_may_come_again() -> None:

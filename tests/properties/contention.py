@@ -434,7 +434,7 @@ def known(engine: Engine) -> dict[str, Any]:
         gang.key: dict(engine.parts.claims.reservations.of(gang)) for gang in engine.parts.claims.reservations.gangs()
     }
     found["due"] = {
-        key: max(due, engine.now_ns) for key, due in engine.parts.claims.reservations.due.items() if key in gangs
+        key: max(due, engine.now_ns) for key, due in engine.parts.claims.reservations.due_ns.items() if key in gangs
     }
     found["nominated"] = {
         claim.gang.key: {task.name: task.node for task in engine.parts.claims.nominations.of(claim.gang)}

@@ -63,13 +63,13 @@ def restarts_whole_job(plan: JobPlan) -> bool:
 
 
 class Incident(msgspec.Struct, frozen=True):
-    """Something that a policy may match. `since` is when it began, in nanoseconds; `None` if no object records it."""
+    """Something that a policy may match. `since_ns` is when it began; `None` if no object records it."""
 
     event: str
     role: Role | None
     member: Member | None = None
     exit_code: int = 0
-    since: int | None = None
+    since_ns: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -86,7 +86,7 @@ class PolicyAction(msgspec.Struct, frozen=True):
 
     action: str
     incident: Incident
-    delay: int
+    delay_ns: int
 
     @property
     def description(self) -> str:
@@ -139,14 +139,14 @@ def _incidents(
                 yield Incident("PodFailed", role, member, member.exit_code, _instant(member.finished_at))
             elif member.phase == "Pending":
                 if member.evicted_at:
-                    yield Incident("PodEvicted", role, member, since=_instant(member.evicted_at))
-                yield Incident("PodPending", role, member, since=_instant(member.created))
+                    yield Incident("PodEvicted", role, member, since_ns=_instant(member.evicted_at))
+                yield Incident("PodPending", role, member, since_ns=_instant(member.created))
         for member, at in evicted:
             if member.role == role.name:
-                yield Incident("PodEvicted", role, member, since=at)
+                yield Incident("PodEvicted", role, member, since_ns=at)
         succeeded = [member for member in members if member.phase == "Succeeded"]
         if role.replicas and len(succeeded) >= role.replicas:
-            yield Incident("TaskCompleted", role, since=_instant(max(member.finished_at for member in succeeded)))
+            yield Incident("TaskCompleted", role, since_ns=_instant(max(member.finished_at for member in succeeded)))
         if role.max_retry and sum(member.restarts for member in members) >= role.max_retry:
             yield Incident("TaskFailed", role)
     if unknown:

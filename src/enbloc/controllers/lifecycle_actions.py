@@ -77,9 +77,9 @@ class Incidents:
         next_due_ns: int | None = None
         self._unhandled[plan.uid] = unhandled = dict[str, int]()
         for action in triggered_actions(plan, pod_counts, runs, evicted, unknown=unknown):
-            key, began = action.incident.key, action.incident.since
+            key, began = action.incident.key, action.incident.since_ns
             since[key] = earlier.get(key, now_ns) if began is None else began
-            due_at = since[key] + action.delay
+            due_at = since[key] + action.delay_ns
             if due_at <= now_ns:
                 due.append(action)
             else:

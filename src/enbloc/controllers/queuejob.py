@@ -206,7 +206,7 @@ class QueueJobController:
             yield from self._scheduling_spec(plan)
         verdict = phases.restart_of(plan, slots, pods, now_ns)
         if verdict is not None:
-            self._note_recreating(plan, verdict.restart_at <= now_ns)
+            self._note_recreating(plan, verdict.restart_ns <= now_ns)
             yield from self._status(plan, slots, pods, verdict, now_ns)
             yield _event(plan, verdict.reason, verdict.message)
             return
@@ -237,7 +237,7 @@ class QueueJobController:
             if not pod.terminating:
                 yield _delete(plan, pod)
             self._attempts.pop((plan.uid, pod.name), None)
-        at = phases.restart_at(plan)
+        at = phases.restart_ns(plan)
         self._note_recreating(plan, at <= now_ns)
         if now_ns < at:
             self._timers.set(plan.uid, at)
@@ -260,7 +260,7 @@ class QueueJobController:
             if pod.name not in wanted:
                 yield _delete(plan, pod)
             elif pod.phase == "Failed":
-                at = pod.ended_at + phases.delay_of(pod.attempt + 1)
+                at = pod.ended_ns + phases.delay_of(pod.attempt + 1)
                 if now_ns >= at:
                     self._attempts[plan.uid, pod.name] = pod.attempt + 1
                     self._note_recreating(plan, True)

@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True):
     phase: str
     reason: str = ""
     message: str = ""
-    restart_at: int = 0
+    restart_ns: int = 0
     restarts: int = 0
 
 
@@ -59,7 +59,7 @@ def phase_of(plan: QueueJobPlan) -> str:
     return state.phase if state else ""
 
 
-def restart_at(plan: QueueJobPlan) -> int:
+def restart_ns(plan: QueueJobPlan) -> int:
     """When the pods of a restarting job are recreated."""
     try:
         return parse_timestamp(status_of(plan).restart_at)
@@ -122,7 +122,7 @@ def status_patch(
     if phase != RESTARTING:
         wanted["restartAt"] = None  # it is over
     if verdict is not None and verdict.phase == RESTARTING:
-        wanted |= {"restarts": verdict.restarts, "restartAt": format_timestamp(verdict.restart_at)}
+        wanted |= {"restarts": verdict.restarts, "restartAt": format_timestamp(verdict.restart_ns)}
     if verdict is not None and verdict.phase == COMPLETED:
         wanted["completedGeneration"] = plan.generation
     found = plan.obj.get("status") or {}

@@ -39,7 +39,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     unschedulable: bool
     template_hash: str
     attempt: int
-    ended_at: int
+    ended_ns: int
     """When its containers finished; of a pod that ran none, when it was created."""
 
     @property
@@ -72,11 +72,11 @@ def member_of(pod: Obj) -> Member:
         unschedulable=phase == "Pending" and refused and not pod["spec"].get("nodeName"),
         template_hash=annotations.get(TEMPLATE_HASH) or "",
         attempt=int(attempt) if attempt.isascii() and attempt.isdecimal() and len(attempt) < 10 else 0,
-        ended_at=_ended_at(pod, status) if phase == "Failed" else 0,
+        ended_ns=_ended_ns(pod, status) if phase == "Failed" else 0,
     )
 
 
-def _ended_at(pod: Obj, status: dict[str, Any]) -> int:
+def _ended_ns(pod: Obj, status: dict[str, Any]) -> int:
     ends = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")
         for container in status.get("containerStatuses") or ()

@@ -132,7 +132,7 @@ class Cycle:
     def facts(self) -> object:
         """Differs if anything was placed, even for a moment, or queues may use more or less."""
         queues = self.state.queues
-        return (self.state.nodes.clock, queues.used_version, queues.version, len(self.served))
+        return (self.state.nodes.version, queues.used_version, queues.version, len(self.served))
 
     # ---- room that is kept for other gangs, and for the gang itself
 

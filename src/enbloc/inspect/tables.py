@@ -36,9 +36,9 @@ QUEUE_COLUMNS: Final = ("QUEUE", "PARENT", "STATE", "WEIGHT", "RUNNING", "WAITIN
 QUEUE_WIDE: Final = ("PRIORITY",)
 
 
-def gang_cells(gang: Gang, now: int) -> list[str]:
-    why = _why(gang, now) if gang.waits else gang.message or _where(gang)
-    age = human(max(now - gang.created, 0))
+def gang_cells(gang: Gang, now_ns: int) -> list[str]:
+    why = _why(gang, now_ns) if gang.waits else gang.message or _where(gang)
+    age = human(max(now_ns - gang.created, 0))
     return [gang.gang, gang.queue, gang.state, _pods(gang), str(gang.minimum), age, why]
 
 
@@ -46,24 +46,24 @@ def gang_wide_cells(gang: Gang) -> list[str]:
     return [str(gang.priority), gang.dialect, gang.reason]
 
 
-def gangs_table(overview: Overview, now: int, rows: int = _MOST_ROWS) -> Table:
+def gangs_table(overview: Overview, now_ns: int, rows: int = _MOST_ROWS) -> Table:
     table = _table(*GANG_COLUMNS)
     for gang in overview.gangs[:rows]:
-        cells: list[str | Text] = [escape(cell) for cell in gang_cells(gang, now)]
+        cells: list[str | Text] = [escape(cell) for cell in gang_cells(gang, now_ns)]
         cells[2] = Text(gang.state, style=_STYLES.get(gang.state, "dim"))
         table.add_row(*cells)
     return table
 
 
-def _why(gang: Gang, now: int) -> str:
+def _why(gang: Gang, now_ns: int) -> str:
     if not gang.expected_start:
         return gang.message
-    return f"{expected(gang.expected_start, now)}: {gang.message}"
+    return f"{expected(gang.expected_start, now_ns)}: {gang.message}"
 
 
-def expected(at: str, now: int) -> str:
+def expected(at: str, now_ns: int) -> str:
     """The time until the expected start, as text."""
-    remaining = parse_timestamp(at) - now
+    remaining = parse_timestamp(at) - now_ns
     return f"expected to start in {human(remaining)}" if remaining >= SECOND else "expected to start now"
 
 
@@ -169,7 +169,7 @@ def _bar(percent: int) -> str:
     return "█" * full + "░" * (10 - full)
 
 
-def explanation_lines(explanation: Explanation, now: int) -> list[str]:
+def explanation_lines(explanation: Explanation, now_ns: int) -> list[str]:
     """What, why, what to do, when: for a person in a hurry."""
     lines = [f"{explanation.gang}: {explanation.sentence}", ""]
     numbers = explanation.numbers
@@ -195,7 +195,7 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
     if numbers.get("queue"):
         lines.append(_line("queue", f"{numbers['queue']}, priority {numbers['priority']}"))
     if explanation.state in WAITS or explanation.remedies:
-        lines += _what_to_do(explanation, now)
+        lines += _what_to_do(explanation, now_ns)
     for number, event in enumerate(explanation.story[-_MOST_AHEAD:]):
         text = f"{event['at']} {event['about']}: {event['what']}: {event['message']}"
         lines.append(_line("" if number else "story", text))
@@ -226,12 +226,12 @@ def _group(group: Mapping[str, Any]) -> str:
     return f"{like}: {', '.join(filter(None, (fit, why)))}; most free on one: {free or 'everything'}"
 
 
-def _what_to_do(explanation: Explanation, now: int) -> list[str]:
+def _what_to_do(explanation: Explanation, now_ns: int) -> list[str]:
     lines = []
     if explanation.ahead:
         lines.append(_line("ahead", listed(explanation.ahead, _MOST_AHEAD)))
     for number, remedy in enumerate(explanation.remedies or ()):
-        at = parse_timestamp(remedy["starts_at"]) - now
+        at = parse_timestamp(remedy["starts_at"]) - now_ns
         when = "starts at once" if at < SECOND else f"starts in {human(at)}"
         lines.append(_line("" if number else "to do", f"{remedy['change']} ({when})"))
     if explanation.remedies == []:
@@ -239,7 +239,7 @@ def _what_to_do(explanation: Explanation, now: int) -> list[str]:
     at_text = explanation.expected_start
     if at_text:
         given = f"; {explanation.assumption}" if explanation.assumption else ""
-        lines.append(_line("start", f"{at_text} ({expected(at_text, now)}{given})"))
+        lines.append(_line("start", f"{at_text} ({expected(at_text, now_ns)}{given})"))
     else:
         lines.append(_line("start", explanation.assumption or "unknown"))
     return lines

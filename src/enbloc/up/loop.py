@@ -27,10 +27,10 @@ _log = logging.getLogger(__name__)
 class NoControlPlane:
     """For a cluster whose controllers and scheduler run elsewhere."""
 
-    def reconcile(self, now: int) -> bool:
+    def reconcile(self, now_ns: int) -> bool:
         return False
 
-    def schedule(self, now: int) -> bool:
+    def schedule(self, now_ns: int) -> bool:
         return False
 
     def due(self) -> int | None:

@@ -116,7 +116,7 @@ def test_r8_a_pod_that_ends_before_a_reservation_is_due_may_use_its_node(runs_s:
     scene.make(ClaimKind.RESERVE, g_0="n", g_1="lost")
     scene.make(ClaimKind.RESERVE, "h", h_0="m")
     reservations, gang = scene.claims.reservations, scene.gang("x")
-    reservations.due = {scene.gang().key: 10 * SECOND_NS, scene.gang("h").key: 20 * SECOND_NS}
+    reservations.due_ns = {scene.gang().key: 10 * SECOND_NS, scene.gang("h").key: 20 * SECOND_NS}
     scene.direct.delete("Node", "lost")
     scene.state.settle()
     found = reservations.closed_to(gang, scene.task("x"), 0)

@@ -186,8 +186,8 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     claimed = any(True for _ in cycle.claims.every())  # beside reservations, what started since counts (R4)
     # R6: which nodes are the nearest ones depends on what is free, and where tasks differ also which ones are left.
     ranked = cycle.config.reserve.node_percent < 100 or len({task.cls.id for task in tasks}) > 1
-    by_use = state.nodes.clock if stateful or limited or claimed or ranked else 0
-    return (state.nodes.static_clock, cycle.claims.reservations.version, by_use)
+    by_use = state.nodes.version if stateful or limited or claimed or ranked else 0
+    return (state.nodes.static_version, cycle.claims.reservations.version, by_use)
 
 
 class _Plan:

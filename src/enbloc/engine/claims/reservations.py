@@ -38,7 +38,7 @@ class Reservations:
         self._claims = claims
         self._gangs_on: dict[str, dict[GangKey, int]] = {}
         """Node → gangs that reserve it, and with how many slots."""
-        self.due: dict[GangKey, int] = {}
+        self.due_ns: dict[GangKey, int] = {}
         """When each gang's reservation is due: the gang could start then (see `forecast`)."""
         self.version = 0
         """Goes up with every change."""
@@ -94,13 +94,16 @@ class Reservations:
     def kept_from(self, gang: GangState, now_ns: int) -> Ints:
         """The free room, by column, on nodes that other gangs reserve and that the gang may not use: those are not of
         lower priority (R5), and it would run past the time when their reservations are due."""
-        nodes, run_time = self._state.nodes, gang.run_time_ns
+        nodes, run_time_ns = self._state.nodes, gang.run_time_ns
         own = self.lower_than(gang.priority) | {gang.key}
         rows = [
             nodes.rows[node]
             for node, keys in self._gangs_on.items()
             if node in nodes.rows
-            and any(key not in own and (run_time is None or self.due.get(key, 0) < now_ns + run_time) for key in keys)
+            and any(
+                key not in own and (run_time_ns is None or self.due_ns.get(key, 0) < now_ns + run_time_ns)
+                for key in keys
+            )
         ]
         found: Ints = np.maximum(nodes.free[:, rows], 0).sum(axis=1)
         return found
@@ -123,8 +126,8 @@ class Reservations:
         reservation is due, where `now_ns` is given (R8)."""
         if not self._gangs_on or task.cls.best_effort:
             return None
-        ends = None if now_ns is None or task.run_time_ns is None else now_ns + task.run_time_ns
-        if ends is None and self._claims.of(gang, self.kind) is None and not exclude:
+        ends_ns = None if now_ns is None or task.run_time_ns is None else now_ns + task.run_time_ns
+        if ends_ns is None and self._claims.of(gang, self.kind) is None and not exclude:
             return self._all_rows()
         found = np.zeros(self._state.nodes.count, np.bool_)
         for node, keys in self._gangs_on.items():
@@ -132,7 +135,7 @@ class Reservations:
             others = [key for key in keys if key != gang.key and key not in exclude]
             if row is None or not others:
                 continue
-            found[row] = ends is None or any(self.due.get(key, 0) < ends for key in others)
+            found[row] = ends_ns is None or any(self.due_ns.get(key, 0) < ends_ns for key in others)
         return found
 
     def _all_rows(self) -> Bools:
@@ -179,7 +182,7 @@ class Reservations:
                 del gangs[key]
             if not gangs:
                 del self._gangs_on[slot.node]
-        self.due.pop(key, None)
+        self.due_ns.pop(key, None)
         self.version += 1
         self._state.events.add(EventKind.NODES_REOPENED)
 

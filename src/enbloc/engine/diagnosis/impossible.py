@@ -41,7 +41,7 @@ class Impossibilities:
         if reason not in CONCERNED:
             return ""
         nodes = self._state.nodes
-        now = (nodes.static_clock, nodes.moves)
+        now = (nodes.static_version, nodes.moves)
         if now != self._known_at:
             self._of_needs.clear()
             self._known_at = now

@@ -43,13 +43,13 @@ def is_evictable(task: Task, immunity: Immunity) -> bool:
 
 
 class _Sum:
-    """What a set of cells could free, column by row, as of a value of the nodes' clock."""
+    """What a set of cells could free, column by row, as of a value of the nodes' version."""
 
-    __slots__ = ("clock", "freed")
+    __slots__ = ("freed", "version")
 
-    def __init__(self, freed: Ints, clock: int) -> None:
+    def __init__(self, freed: Ints, version: int) -> None:
         self.freed = freed
-        self.clock = clock
+        self.version = version
 
 
 class Evictable:
@@ -68,7 +68,7 @@ class Evictable:
         """By cell: the same of all rows, and on how many of them."""
         self._sums: dict[frozenset[Cell], _Sum] = {}
         self._counted_at = -1
-        """`nodes.clock` as of the last recount."""
+        """`nodes.version` as of the last recount."""
         self._shape = (-1, 0, 0)
         """Renumberings, columns and rows of the node table that the rest is valid for."""
 
@@ -84,22 +84,22 @@ class Evictable:
     def freed(self, cells: Iterable[Cell]) -> Ints:
         """What evicting all of these would free, column by row. Read-only, and valid until the next change."""
         self._refresh()
-        clock, key = self._state.nodes.clock, frozenset(cells)
+        version, key = self._state.nodes.version, frozenset(cells)
         known = self._sums.pop(key, None)
         if known is None:
-            known = _Sum(self._sum(key), clock)
+            known = _Sum(self._sum(key), version)
             if len(self._sums) >= CACHED_SUMS:
                 del self._sums[next(iter(self._sums))]
         self._sums[key] = known
-        if known.clock != clock:
-            stale = self._changed_since(known.clock)
+        if known.version != version:
+            stale = self._changed_since(known.version)
             known.freed[:, stale] = 0
             for row in stale.tolist():
                 for cell, amounts in self._rows[row].items():
                     if cell in key:
                         for column, amount in amounts.items():
                             known.freed[column, row] += amount
-            known.clock = clock
+            known.version = version
         return known.freed
 
     def _sum(self, cells: frozenset[Cell]) -> Ints:
@@ -118,9 +118,9 @@ class Evictable:
             np.add.at(freed, (columns, rows), found)
         return freed
 
-    def _changed_since(self, clock: int) -> Rows:
+    def _changed_since(self, version: int) -> Rows:
         nodes = self._state.nodes
-        return np.flatnonzero(nodes.stamp[: nodes.count] > clock)
+        return np.flatnonzero(nodes.stamp[: nodes.count] > version)
 
     def _refresh(self) -> None:
         nodes = self._state.nodes
@@ -134,9 +134,9 @@ class Evictable:
             self._row_kinds += [{} for _ in range(nodes.count - len(self._rows))]
             self._rows += [{} for _ in range(nodes.count - len(self._rows))]
             self._shape = shape
-        if self._counted_at != nodes.clock:
+        if self._counted_at != nodes.version:
             stale = self._changed_since(self._counted_at)
-            self._counted_at = nodes.clock
+            self._counted_at = nodes.version
             for row in stale.tolist():
                 self._recount(row)
 

@@ -43,13 +43,13 @@ class EvictionHistory(Follower):
         self.immunity = immunity
         self.evictable = Evictable(state, immunity)
         self._now_ns = 0
-        self.surplus = ElasticMembers(state, immunity, self.may_go, lambda: bool(self._refused_until))
+        self.surplus = ElasticMembers(state, immunity, self.may_go, lambda: bool(self._refused_until_ns))
         self._failed: dict[tuple[str, GangKey], object] = {}
         """(action, gang) → the facts for which no eviction plan was found (G9)."""
         self.packed: dict[str, object] = {}
         """Queue → the gangs that it was last packed anew for (see `actions.preempt_by_order`)."""
-        self._refused_until: dict[str, int] = {}
-        """UIDs of tasks whose eviction was refused → when it may be retried, in nanoseconds."""
+        self._refused_until_ns: dict[str, int] = {}
+        """UIDs of tasks whose eviction was refused → when it may be retried."""
         self._cooldown_ends_ns: int | None = None
         """When the next cooldown ends."""
         self._cooldowns_ended = 0
@@ -61,7 +61,9 @@ class EvictionHistory(Follower):
         if self._cooldown_ends_ns is not None and self._cooldown_ends_ns <= now_ns:
             self._cooldowns_ended += 1
             self._cooldown_ends_ns = None
-        self._refused_until = {uid: until for uid, until in self._refused_until.items() if until > now_ns}
+        self._refused_until_ns = {
+            uid: until_ns for uid, until_ns in self._refused_until_ns.items() if until_ns > now_ns
+        }
 
     def due(self) -> int | None:
         return self._cooldown_ends_ns
@@ -82,7 +84,7 @@ class EvictionHistory(Follower):
         """What `compute` returns, from memory as long as no queue uses or deserves another amount and the same tasks
         can be evicted."""
         queues = self._state.queues
-        facts = (queues.used_version, queues.deserved_version, queues.version, self._state.nodes.clock)
+        facts = (queues.used_version, queues.deserved_version, queues.version, self._state.nodes.version)
         known = self._known_by_use.get(name)
         if known is None or known[0] != facts:
             known = self._known_by_use[name] = (facts, compute())
@@ -118,7 +120,7 @@ class EvictionHistory(Follower):
 
     def _facts(self) -> object:
         state = self._state
-        return (state.nodes.clock, state.queues.version, state.budgets.version, self._cooldowns_ended)
+        return (state.nodes.version, state.queues.version, state.budgets.version, self._cooldowns_ended)
 
     # ---- victims
 
@@ -126,7 +128,7 @@ class EvictionHistory(Follower):
         """Whether a task is not immune, its cooldown is over, and its eviction was not refused in `REFUSED_FOR_NS`."""
         if self.immunity.exempts(task):
             return False
-        until_ns = self._refused_until.get(task.uid, 0)
+        until_ns = self._refused_until_ns.get(task.uid, 0)
         cooldown_ns = self.immunity.cooldown_ns(task)
         if cooldown_ns:
             until_ns = max(until_ns, (task.since_ns if task.since_ns is not None else self._now_ns) + cooldown_ns)
@@ -157,6 +159,6 @@ class EvictionHistory(Follower):
 
     def refused(self, uid: str) -> None:
         """The API refused an eviction: plans exclude this task for `REFUSED_FOR_NS`."""
-        self._refused_until[uid] = self._now_ns + REFUSED_FOR_NS
+        self._refused_until_ns[uid] = self._now_ns + REFUSED_FOR_NS
         self._state.unevict(uid)
         self._state.events.add(EventKind.VICTIMS_CHANGED)

@@ -104,7 +104,7 @@ class PlannedQueue:
 
     @contextmanager
     def _with_free(self, free: Ints) -> Iterator[None]:
-        """Only the caller's rows change: both ways the nodes' clock shows it."""
+        """Only the caller's rows change: both ways the nodes' version shows it."""
         nodes = self._backfill.state.nodes
         more = free - nodes.free[:, : nodes.count]
         rows = np.flatnonzero(more.any(axis=0))
@@ -152,5 +152,5 @@ def heads(queues: Mapping[str, PlannedQueue]) -> dict[str, tuple[GangKey, Start]
 def _change(state: State, rows: Ints, more: Ints, by: int) -> None:
     nodes = state.nodes
     nodes.free[:, rows] += by * more[:, rows]
-    nodes.clock += 1
-    nodes.stamp[rows] = nodes.clock
+    nodes.version += 1
+    nodes.stamp[rows] = nodes.version

@@ -44,7 +44,7 @@ class Start(NamedTuple):
 class Releases(NamedTuple):
     """What tasks release when they end, in the order of their ends; one element or column a task."""
 
-    ends: Ints
+    ends_ns: Ints
     step: Ints
     """Tasks of one gang that end at one time are released in one step."""
     rows: Ints
@@ -57,7 +57,7 @@ class Releases(NamedTuple):
     def until(self, step: int) -> Releases:
         """The releases up to a step, inclusive."""
         count = int(np.searchsorted(self.step, step, side="right"))
-        return Releases(self.ends[:count], self.step[:count], self.rows[:count], self.amounts[:, :count])
+        return Releases(self.ends_ns[:count], self.step[:count], self.rows[:count], self.amounts[:, :count])
 
 
 class EasyBackfill(Follower):
@@ -149,7 +149,7 @@ class EasyBackfill(Follower):
             for prefer in (released, None):
                 left = self._left_by(gang, constraints, prefer)
                 if left is not None:
-                    return Start(int(gone.ends[-1]), left)
+                    return Start(int(gone.ends_ns[-1]), left)
             return None
         finally:
             self._change_free(more, -1)
@@ -178,8 +178,8 @@ class EasyBackfill(Follower):
         nodes = self._state.nodes
         rows = np.flatnonzero(more.any(axis=0))
         nodes.free[:, rows] += by * more[:, rows]
-        nodes.clock += 1
-        nodes.stamp[rows] = nodes.clock
+        nodes.version += 1
+        nodes.stamp[rows] = nodes.version
 
 
 def releases_of(state: State, now_ns: int) -> Releases:
@@ -188,9 +188,9 @@ def releases_of(state: State, now_ns: int) -> Releases:
     found: list[tuple[int, GangKey, int, Task]] = []
     for name, row in nodes.rows.items():
         for task in stateful.assigned_to(name):
-            end = end_of(task, now_ns)
-            if end != ENDLESS:
-                found.append((end, task.gang.key, row, task))
+            end_ns = end_of(task, now_ns)
+            if end_ns != ENDLESS:
+                found.append((end_ns, task.gang.key, row, task))
     found.sort(key=itemgetter(0, 1))
     step = np.zeros(len(found), np.int64)
     for number in range(1, len(found)):
@@ -199,5 +199,5 @@ def releases_of(state: State, now_ns: int) -> Releases:
     for number, (_, _, _, task) in enumerate(found):
         for column, amount in task.cls.request:
             amounts[column, number] = amount
-    ends = np.array([end for end, _, _, _ in found], np.int64)
-    return Releases(ends, step, np.array([row for _, _, row, _ in found], np.int64), amounts)
+    ends_ns = np.array([end_ns for end_ns, _, _, _ in found], np.int64)
+    return Releases(ends_ns, step, np.array([row for _, _, row, _ in found], np.int64), amounts)

@@ -22,8 +22,8 @@ class ExpectedStarts(Follower):
         self._reservations = reservations
         self._decide = decide
         self._published: dict[GangKey, int] = {}
-        self._forecast_at: dict[GangKey, int] = {}
-        """The nodes' clock when a gang's start was last forecast."""
+        self._forecast_version: dict[GangKey, int] = {}
+        """The nodes' version when a gang's start was last forecast."""
         self._changes: dict[GangKey, int | None] = {}
         """Starts to publish at the end of this cycle: the last one of each gang."""
         self._heads: dict[str, tuple[GangKey, Start]] = {}
@@ -37,24 +37,24 @@ class ExpectedStarts(Follower):
     def forecast(self, now_ns: int) -> None:
         """Forecasts when gangs with reservations could start: pods that end before that may use their nodes."""
         self._forget()
-        nodes, due = self._state.nodes, self._reservations.due
+        nodes, due_ns = self._state.nodes, self._reservations.due_ns
         for gang in self._reservations.gangs():
             rows = [nodes.rows[node] for node in self._reservations.of(gang).values() if node in nodes.rows]
-            if gang.key in due and not (nodes.stamp[rows] > self._forecast_at.get(gang.key, -1)).any():
+            if gang.key in due_ns and not (nodes.stamp[rows] > self._forecast_version.get(gang.key, -1)).any():
                 continue
-            start, was = start_of(self._state, self._reservations, gang, now_ns), due.get(gang.key)
-            due[gang.key] = start
-            self._forecast_at[gang.key] = nodes.clock
-            if was is not None and start > was:
+            start_ns, was_ns = start_of(self._state, self._reservations, gang, now_ns), due_ns.get(gang.key)
+            due_ns[gang.key] = start_ns
+            self._forecast_version[gang.key] = nodes.version
+            if was_ns is not None and start_ns > was_ns:
                 self._state.events.add(EventKind.FORECAST_CHANGED)  # more pods end in time
-            self._publish(gang.key, start, now_ns)
+            self._publish(gang.key, start_ns, now_ns)
 
     def gang_gone(self, gang: GangState) -> None:
         self._drop(gang.key)
 
     def _drop(self, key: GangKey) -> None:
         self._published.pop(key, None)
-        self._forecast_at.pop(key, None)
+        self._forecast_version.pop(key, None)
 
     def set_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now_ns: int) -> None:
         """EASY: if the first gang of a queue, its start or its rows changed, the gangs behind it are retried."""
@@ -63,24 +63,24 @@ class ExpectedStarts(Follower):
             self._state.events.add(EventKind.FORECAST_CHANGED)
         self._forget()
         for key, start in heads.values():
-            if key not in self._reservations.due:  # the forecast of reserved nodes is more exact
+            if key not in self._reservations.due_ns:  # the forecast of reserved nodes is more exact
                 self._publish(key, start.shadow_time_ns, now_ns)
 
     def _forget(self) -> None:
         """Withdraws the start of gangs that neither have a reservation nor are first in a queue."""
         heads = {key for key, _ in self._heads.values()}
-        for key in [key for key in self._published if key not in self._reservations.due and key not in heads]:
+        for key in [key for key in self._published if key not in self._reservations.due_ns and key not in heads]:
             self._drop(key)
             self._changes[key] = None
 
-    def _publish(self, key: GangKey, start: int, now_ns: int) -> None:
+    def _publish(self, key: GangKey, start_ns: int, now_ns: int) -> None:
         """An overdue start is not published: it may be any moment."""
-        if start != self._published.get(key, 0) and start > now_ns:
-            self._published[key] = start
-            self._changes[key] = start if start != ENDLESS else None
+        if start_ns != self._published.get(key, 0) and start_ns > now_ns:
+            self._published[key] = start_ns
+            self._changes[key] = start_ns if start_ns != ENDLESS else None
 
     def publish(self) -> None:
         """At the end of a cycle, since a reservation may have been replaced within it."""
         changes, self._changes = self._changes, {}
-        for key, start in changes.items():
-            self._decide(Expect(key, start))
+        for key, start_ns in changes.items():
+            self._decide(Expect(key, start_ns))

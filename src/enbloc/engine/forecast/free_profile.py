@@ -23,13 +23,13 @@ class FreeProfile:
     def __init__(self, free: Ints, releases: Releases, now_ns: int) -> None:
         """`free`: what is free now, column by row."""
         # A task that has overrun ends at any moment, not now.
-        ends = np.maximum(releases.ends, now_ns + 1)
-        kept = np.unique(ends)
+        ends_ns = np.maximum(releases.ends_ns, now_ns + 1)
+        kept = np.unique(ends_ns)
         if len(kept) > STEPS:
             kept = kept[np.linspace(0, len(kept) - 1, STEPS).round().astype(np.int64)]
-        self._times: list[int] = [now_ns, *kept.tolist()]
+        self._times_ns: list[int] = [now_ns, *kept.tolist()]
         self._free: list[Ints] = [free.copy()]
-        steps = np.searchsorted(kept, ends)
+        steps = np.searchsorted(kept, ends_ns)
         for number in range(len(kept)):
             chosen = steps == number
             more = np.zeros_like(free)
@@ -51,7 +51,7 @@ class FreeProfile:
     def slots(self, asked: Ints, run_time_ns: int | None) -> Iterator[int]:
         """The times at which as much as this, by column, is free in all, for so long: the earliest first."""
         enough = [bool((total >= asked).all()) for total in self._totals]
-        for number, time_ns in enumerate(list(self._times)):
+        for number, time_ns in enumerate(list(self._times_ns)):
             if enough[number]:
                 _, last = self._steps(time_ns, run_time_ns)
                 if all(enough[number:last]):
@@ -67,13 +67,13 @@ class FreeProfile:
             self._totals[number] = self._free[number].sum(axis=1)
 
     def _steps(self, start_ns: int, run_time_ns: int | None) -> tuple[int, int]:
-        first = max(0, bisect_right(self._times, start_ns) - 1)
-        last = len(self._times) if run_time_ns is None else bisect_left(self._times, start_ns + run_time_ns)
+        first = max(0, bisect_right(self._times_ns, start_ns) - 1)
+        last = len(self._times_ns) if run_time_ns is None else bisect_left(self._times_ns, start_ns + run_time_ns)
         return first, max(last, first + 1)
 
     def _split(self, time_ns: int) -> None:
-        number = bisect_left(self._times, time_ns)
-        if time_ns < ENDLESS and (number == len(self._times) or self._times[number] != time_ns):
-            self._times.insert(number, time_ns)
+        number = bisect_left(self._times_ns, time_ns)
+        if time_ns < ENDLESS and (number == len(self._times_ns) or self._times_ns[number] != time_ns):
+            self._times_ns.insert(number, time_ns)
             self._free.insert(number, self._free[number - 1])
             self._totals.insert(number, self._totals[number - 1])

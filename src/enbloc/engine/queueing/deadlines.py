@@ -47,4 +47,4 @@ class Deadlines(Follower):
                 self._state.touch(self._state.gangs[key])
 
     def due(self) -> int | None:
-        return self._heap.next_at()
+        return self._heap.next_ns()

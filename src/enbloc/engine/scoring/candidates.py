@@ -34,17 +34,17 @@ class ScoreVector:
         self._score = score
         self._keys: Ints = np.zeros(0, np.int64)
         self._computed_at = 0
-        """`nodes.clock` as of the last refresh."""
+        """`nodes.version` as of the last refresh."""
 
     def keys(self) -> Ints:
         """-1 where the request does not fit, else score and rank. Refreshes the rows that changed."""
         nodes, count = self._nodes, self._nodes.count
-        if self._computed_at != nodes.clock:
+        if self._computed_at != nodes.version:
             if len(self._keys) < count:
                 self._keys = np.pad(self._keys, (0, len(nodes.alive) - len(self._keys)), constant_values=-1)
             stale = (nodes.stamp[:count] > self._computed_at).nonzero()[0]
             self._keys[stale] = self.compute(stale)
-            self._computed_at = nodes.clock
+            self._computed_at = nodes.version
         return self._keys[:count]
 
     def compute(self, rows: Rows | slice, tasks_per_row: Ints | None = None) -> Ints:
@@ -80,7 +80,7 @@ class Candidates:
         self._bonus: Ints | None = None
         """What preferences add to the key of each row; `None`: the same for all that pass."""
         self._checked_at = 0
-        """`nodes.static_clock` as of the last refresh of the static checks."""
+        """`nodes.static_version` as of the last refresh of the static checks."""
         self.counts = FitCounts(nodes, cls.request, self.passing)
         """How many tasks of the class fit, by row and by domain (T6)."""
 
@@ -141,7 +141,7 @@ class Candidates:
     def _refresh_static(self) -> None:
         """Repeats the static checks on the rows whose static facts changed."""
         nodes, count = self._nodes, self._nodes.count
-        if nodes.static_clock == self._checked_at:
+        if nodes.static_version == self._checked_at:
             return
         if len(self._passing) < count:
             self._passing = np.pad(self._passing, (0, len(nodes.alive) - len(self._passing)))
@@ -151,7 +151,7 @@ class Candidates:
             passing = passing & check.mask(changed)
         self._passing[changed] = passing
         self._passing_rows = np.flatnonzero(self._passing[:count])
-        self._checked_at = nodes.static_clock
+        self._checked_at = nodes.static_version
         if self._compute_bonus is not None:
             bonus = self._compute_bonus(self._passing[:count])
             of_passing = bonus.take(self._passing_rows)

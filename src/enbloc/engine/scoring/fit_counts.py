@@ -31,7 +31,7 @@ class FitCounts:
     def rows(self) -> Ints:
         """By row, how many more tasks fit there; 0 where a filter over the node's own facts rejects them."""
         nodes, count = self._nodes, self._nodes.count
-        if self._computed_at != nodes.clock:
+        if self._computed_at != nodes.version:
             if len(self._rows) < count:
                 self._rows = np.pad(self._rows, (0, count - len(self._rows)))
             stale = np.flatnonzero(nodes.stamp[:count] > self._computed_at)
@@ -42,7 +42,7 @@ class FitCounts:
                 if version == level.version and len(level.ids) >= count:  # else it is summed anew once it is read
                     ids = level.ids[stale]
                     np.add.at(sums, ids[ids >= 0], changed[ids >= 0])
-            self._computed_at = nodes.clock
+            self._computed_at = nodes.version
         return self._rows[:count]
 
     def by_domain(self, level: Level, closed: Bools | None = None) -> Ints:

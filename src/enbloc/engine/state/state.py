@@ -81,10 +81,10 @@ class State:
     # ---- nodes, queues, volumes, namespaces
 
     def put_node(self, facts: NodeFacts) -> None:
-        clock = self.nodes.clock
+        version = self.nodes.version
         known = facts.name in self.nodes.rows
         self.nodes.put(facts)
-        if not known or self.nodes.clock != clock:
+        if not known or self.nodes.version != version:
             self.events.add(EventKind.NODE_CHANGED if known else EventKind.NODE_ADDED)
 
     def remove_node(self, name: str) -> None:
@@ -154,7 +154,7 @@ class State:
                     self.touch(gang)  # a queue may allow its namespace now, or no longer (S5)
         if self.stateful.set_namespace(name, labels):
             self.events.add(EventKind.NAMESPACE_LABELS_CHANGED)
-            self.nodes.clock += 1  # failed attempts are retried
+            self.nodes.version += 1  # failed attempts are retried
 
     def settle(self) -> None:
         """Before a cycle: new nodes get their rows, and tasks on them are counted there."""

@@ -32,7 +32,7 @@ class ForeignRoom:
         totals = self._nodes.totals()
         if not self._used:
             return totals
-        facts = (self._version, self._nodes.static_clock, len(self._nodes.rows), len(totals))
+        facts = (self._version, self._nodes.static_version, len(self._nodes.rows), len(totals))
         if self._valid_for != facts:
             nodes = self._nodes
             taken = np.zeros(len(totals), np.int64)

@@ -124,7 +124,7 @@ class NodeTree:
 
     def refresh(self) -> None:
         nodes = self._nodes
-        if self._moves == nodes.moves and self._read_at == nodes.static_clock:
+        if self._moves == nodes.moves and self._read_at == nodes.static_version:
             return
         if self._moves != nodes.moves:
             self._moves, self._read_at = nodes.moves, 0
@@ -143,7 +143,7 @@ class NodeTree:
                 if level.ids[row] != number:
                     level.ids[row] = number
                     level.version += 1
-        self._read_at = nodes.static_clock
+        self._read_at = nodes.static_version
 
 
 class Asked(msgspec.Struct, frozen=True):

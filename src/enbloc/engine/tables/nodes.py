@@ -69,7 +69,7 @@ class NodeTable:
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
-        self.clock = 1
+        self.version = 1
         """Increases with every change of a row."""
         self.moves = 0
         """How often rows were renumbered: remembered row numbers are valid for one value of it."""
@@ -98,7 +98,7 @@ class NodeTable:
         """By row, the value of `clock` at its last change: caches compare with it."""
         self.static_stamp: Ints = np.zeros(0, np.int64)
         """The same for what does not depend on placements: labels, taints, readiness, allocatable."""
-        self.static_clock = 1
+        self.static_version = 1
         """The latest of the static stamps."""
         self._taint_ids: dict[tuple[TaintFact, ...], int] = {}
         self._labels: dict[str, LabelColumn] = {}
@@ -154,15 +154,15 @@ class NodeTable:
     def allocate_many(self, rows: Rows, counts: Ints, request: Request) -> None:
         """Takes `counts[i]` times the request on row `rows[i]`; each row occurs once."""
         self.free[:, rows] -= self.amounts(request) * counts
-        self.clock += 1
-        self.stamp[rows] = self.clock
+        self.version += 1
+        self.stamp[rows] = self.version
 
     def allocate(self, row: int, request: Request, count: int = 1) -> None:
         """Takes `count` times the request on one row."""
         for column, amount in request:
             self.free[column, row] -= count * amount
-        self.clock += 1
-        self.stamp[row] = self.clock
+        self.version += 1
+        self.stamp[row] = self.version
 
     def release(self, row: int, request: Request, count: int = 1) -> None:
         """The exact inverse of `allocate`."""
@@ -179,8 +179,8 @@ class NodeTable:
 
     def touch(self, row: int) -> None:
         """Invalidates what is cached of a row, though its free room is the same."""
-        self.clock += 1
-        self.stamp[row] = self.clock
+        self.version += 1
+        self.stamp[row] = self.version
 
     def widen(self) -> None:
         """Adds the columns of new resource names. Called before an amount of a new column is used."""
@@ -262,8 +262,8 @@ class NodeTable:
         self._touch_static(row)
 
     def _touch_static(self, row: int) -> None:
-        self.clock += 1
-        self.stamp[row] = self.static_stamp[row] = self.static_clock = self.clock
+        self.version += 1
+        self.stamp[row] = self.static_stamp[row] = self.static_version = self.version
 
     def _grow(self, size: int) -> None:
         capacity = len(self.alive)
@@ -289,7 +289,7 @@ class NodeTable:
         used = {name: dict(enumerate(self.used(row).tolist())) for name, row in self.rows.items()}
         nodes = sorted([*(facts for facts in self.facts if facts is not None), *added], key=_rank)
         self._clear()
-        self.clock += 1
+        self.version += 1
         self.moves += 1
         self._append(nodes, lambda name: used[name] if name in used else used_of(name))
 

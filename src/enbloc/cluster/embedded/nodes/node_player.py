@@ -101,7 +101,7 @@ class NodePlayer(Kubelets[SimulatedPod]):
 
     def due(self) -> int | None:
         """When the next step is due; `None` if none is."""
-        return self._store.now() if self._pool.has_orphans else self._steps.next_at()
+        return self._store.now() if self._pool.has_orphans else self._steps.next_ns()
 
     def run(self, now_ns: int) -> None:
         """Does every step that is due, and what follows from it at the same instant."""

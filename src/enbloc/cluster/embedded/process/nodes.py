@@ -141,7 +141,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
     def due(self) -> int | None:
         if self._pool.has_orphans or self._processes.has_events:
             return self._store.now()
-        return self._steps.next_at()
+        return self._steps.next_ns()
 
     def run(self, now_ns: int) -> None:
         while True:

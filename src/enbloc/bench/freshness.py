@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
+from aiohttp import web
 
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.store import Store
@@ -139,8 +140,10 @@ async def _follow(store: Store, pods: int, writes_per_s: int, seconds: float, pa
     end_s = time.monotonic() + seconds
     await pages.overview()
     while time.monotonic() < end_s:
-        answer = await handle(_Request(path))  # type: ignore[arg-type]
-        as_of_s = msgspec.json.decode(answer.body)["asOf"]  # type: ignore[attr-defined]
+        answer = await handle(cast(web.BaseRequest, _Request(path)))
+        assert isinstance(answer, web.Response)
+        assert isinstance(answer.body, bytes)
+        as_of_s = msgspec.json.decode(answer.body)["asOf"]
         unseen = next((at_s for at_s in written if at_s > as_of_s), None)
         ages.append(time.time() - unseen if unseen is not None else 0.0)
         await asyncio.sleep(0.1)

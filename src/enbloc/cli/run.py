@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from enbloc.cli.errors import Refusal, read_config
 
 if TYPE_CHECKING:
     from enbloc.config import Config
-    from enbloc.runtime.service import Component
+    from enbloc.runtime.service import Component, Options
     from enbloc.web.followed import FollowedCluster
     from enbloc.webhook.clients import Clients
 
@@ -111,16 +112,10 @@ def command(
     if webhook_client_name and webhook_client_ca is None:
         raise Refusal(["--webhook-client-name: needs --webhook-client-ca, which says whose certificates are trusted"])
     config = read_config(config_file, compat)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    _log_to_stderr(verbose)
 
-    from enbloc.api.writes import Refused
     from enbloc.cluster.kube import connect
-    from enbloc.cluster.kube.credentials import NoCredentials
-    from enbloc.runtime.service import Options, serve
+    from enbloc.runtime.service import Options
 
     options = Options(
         config=config,
@@ -139,20 +134,36 @@ def command(
     if WEBHOOK in chosen:
         clients = _clients(webhook_client_ca, webhook_client_name)
         served[WEBHOOK] = _webhook(bind_address, webhook_port, clients, alone=not options.parts)
-    pages, are_pages_ready = None, lambda: True
-    if DASHBOARD in chosen:
-        followed = _followed(config, bind_address, dashboard_token_file)
-        pages, are_pages_ready = followed.handlers(), followed.is_listed
+    followed = _followed(config, bind_address, dashboard_token_file) if DASHBOARD in chosen else None
+    if followed is not None:
         served[DASHBOARD] = lambda cluster, config: followed.follow(lambda: connect(kubeconfig, context))
+    raise click.exceptions.Exit(_serve(options, served, followed))
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+
+
+def _serve(options: Options, served: Mapping[str, Component], followed: FollowedCluster | None) -> int:
+    """Serves until the end; the exit code. `followed`: the cluster that the dashboard shows."""
+    from enbloc.api.writes import Refused
+    from enbloc.cluster.kube.credentials import NoCredentials
+    from enbloc.runtime.service import serve
+
     try:
-        code = asyncio.run(serve(options, served, pages, are_pages_ready))
+        if followed is None:
+            return asyncio.run(serve(options, served))
+        return asyncio.run(serve(options, served, followed.handlers(), followed.is_listed))
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
         raise Refusal([f"the cluster refuses access: {why}"]) from None
     except OSError as why:
-        raise Refusal([f"cannot serve on {bind_address}:{port}: {why.strerror or why}"]) from None
-    raise click.exceptions.Exit(code)
+        raise Refusal([f"cannot serve on {options.host}:{options.port}: {why.strerror or why}"]) from None
 
 
 def _clients(ca_file: Path | None, names: tuple[str, ...]) -> Clients:

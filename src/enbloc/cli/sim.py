@@ -17,7 +17,8 @@ from enbloc.advice.advise import advise
 from enbloc.api.meta import Obj
 from enbloc.cli.compat import compat_option, note_grouped_only_here, note_names_only_here
 from enbloc.cli.errors import Refusal, duration_of, read_config, readable_input
-from enbloc.scenario.documents import Finding, read_documents
+from enbloc.config import Config
+from enbloc.scenario.documents import Document, Finding, read_documents
 from enbloc.scenario.live_objects import resumed
 from enbloc.scenario.scenario import Scenario, read_scenario, with_nodes, with_run_time
 from enbloc.sim.linting import lint, written_warnings
@@ -90,14 +91,7 @@ def command(
     if default_run_time is not None:
         duration_of("--default-run-time", default_run_time)
     config = read_config(config_file, compat)
-    with readable_input():
-        documents = read_documents(files)
-        scenario = read_scenario(documents)
-    note_names_only_here(config, (document.value for document in documents))
-    note_grouped_only_here(config, (document.value for document in documents))
-    scenario = resumed(scenario)
-    if strict:
-        _refuse_faults(lint(documents, settings_of(config, alone=True), strict=True).faults)
+    documents, scenario = _read(files, config, strict=strict)
     if nodes is not None or node_resources is not None:
         scenario = with_nodes(scenario, _nodes(nodes or 1, node_resources))
     if default_run_time is not None:
@@ -112,11 +106,28 @@ def command(
     if report is not None:
         _write_report(result, report, files)
     _print(result, output)
+    if _has_failed(result, failing):
+        raise click.exceptions.Exit(1)
+
+
+def _read(files: tuple[str, ...], config: Config, *, strict: bool) -> tuple[list[Document], Scenario]:
+    """The files, and the scenario that they describe, with records of a cluster that ran before."""
+    with readable_input():
+        documents = read_documents(files)
+        scenario = read_scenario(documents)
+    note_names_only_here(config, (document.value for document in documents))
+    note_grouped_only_here(config, (document.value for document in documents))
+    scenario = resumed(scenario)
+    if strict:
+        _refuse_faults(lint(documents, settings_of(config, alone=True), strict=True).faults)
+    return documents, scenario
+
+
+def _has_failed(result: Result, failing: frozenset[str]) -> bool:
     if result.ended == CUT_OFF:
         click.echo(f"enbloc: cut off: {result.reason}", err=True)
-        raise click.exceptions.Exit(1)
-    if (WAITING in failing and result.pending) or (REJECTED in failing and result.summary["rejected"]):
-        raise click.exceptions.Exit(1)
+        return True
+    return (WAITING in failing and bool(result.pending)) or (REJECTED in failing and bool(result.summary["rejected"]))
 
 
 def _fail_on(text: str | None) -> frozenset[str]:

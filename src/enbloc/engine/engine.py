@@ -84,11 +84,7 @@ class Engine:
     def _make_parts(self, config: Config, plain: bool) -> Parts:
         runs = {action.name for action in config.actions}
         plugins, weights = load(config), config.scoring
-        state = State(plugins, weights.node_affinity, weights.taint_toleration)
-        for topology in config.topologies:
-            state.trees.put(of_config(topology))
-        for by_remaining in plugins.by_remaining:
-            by_remaining.resources = state.resources
+        state = _make_state(config, plugins)
         placer = Placer(state, weights.pod_affinity, weights.spread, plain)
         order = GangOrder(state, plugins)
         groups = Groups(state, isolated=config.tenancy.isolated)
@@ -338,6 +334,15 @@ class Engine:
     def _gang_gone(self, gang: GangState) -> None:
         for follower in self._followers:
             follower.gang_gone(gang)
+
+
+def _make_state(config: Config, plugins: Plugins) -> State:
+    state = State(plugins, config.scoring.node_affinity, config.scoring.taint_toleration)
+    for topology in config.topologies:
+        state.trees.put(of_config(topology))
+    for by_remaining in plugins.by_remaining:
+        by_remaining.resources = state.resources
+    return state
 
 
 def _kinds_made_by(runs: set[str]) -> frozenset[ClaimKind]:

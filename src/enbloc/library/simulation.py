@@ -19,7 +19,7 @@ from enbloc.units import parse_duration
 from enbloc.up.options import Options, make_nodes
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import pandas
 
 _COLUMNS: Final = ("gang", "queue", "came", "started", "ended", "waited", "pods", "outcome", "why")
 

@@ -18,7 +18,7 @@ from enbloc.traces.replay import Estimates, Settings, prepare, replay_all
 from enbloc.traces.synthetic import PREFIX, parse_name, synthetic_trace
 
 if TYPE_CHECKING:
-    import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import pandas
 
 Policies = str | Sequence[str] | Mapping[str, ConfigLike]
 """A name, several, or configs by the name that the answer has for them."""

@@ -83,34 +83,12 @@ class LiveControlPlane:
         self._counted: CycleMetrics | None = None
         if SCHEDULER in parts:
             self._counted = self._metrics.count_decisions(volcano=config.volcano_metrics)
-            self.scheduler = Scheduler(
-                self._transport,
-                config,
-                scheduler_names,
-                keyring,
-                self.wake,
-                self._status_changed.set,
-                self._metrics.binding,
-                self._counted,
-            )
-            self.scheduler.translator.recorder = recorder
+            self.scheduler = self._make_scheduler(config, keyring, recorder)
             self._status_writer = self.scheduler.status_writer
-            engine = self.scheduler.engine
-            self._metrics.registry.register(EngineMetrics(lambda: engine, volcano=config.volcano_metrics))
         else:
             self._status_writer = StatusWriter(self._transport, _no_subject, self._status_changed.set)
-        self._runners = [
-            ControllerRunner(
-                controller,
-                self._tasks,
-                self._queue,
-                self._observed,
-                self._status_writer.emit,
-                self.wake,
-                only_reports=isinstance(controller, GroupStatus),
-            )
-            for controller in (_controllers(key_pair, config, scheduler_names) if CONTROLLERS in parts else ())
-        ]
+        controllers = _controllers(key_pair, config, scheduler_names) if CONTROLLERS in parts else ()
+        self._runners = [self._make_runner(controller) for controller in controllers]
         self._runners_by_kind: dict[str, list[ControllerRunner]] = {}
         for runner in self._runners:
             for kind in runner.kinds:
@@ -118,6 +96,33 @@ class LiveControlPlane:
         self._look_up: asyncio.Task[None] | None = None
         self._unread_since_s: float | None = None
         """When the first event came that no turn has read yet."""
+
+    def _make_scheduler(self, config: Config, keyring: Keyring, recorder: Recorder | None) -> Scheduler:
+        scheduler = Scheduler(
+            self._transport,
+            config,
+            self._names,
+            keyring,
+            self.wake,
+            self._status_changed.set,
+            self._metrics.binding,
+            self._counted,
+        )
+        scheduler.translator.recorder = recorder
+        engine = scheduler.engine
+        self._metrics.registry.register(EngineMetrics(lambda: engine, volcano=config.volcano_metrics))
+        return scheduler
+
+    def _make_runner(self, controller: Controller) -> ControllerRunner:
+        return ControllerRunner(
+            controller,
+            self._tasks,
+            self._queue,
+            self._observed,
+            self._status_writer.emit,
+            self.wake,
+            only_reports=isinstance(controller, GroupStatus),
+        )
 
     @property
     def kinds(self) -> frozenset[str]:

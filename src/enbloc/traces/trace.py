@@ -91,8 +91,8 @@ def _from_zero(jobs: list[TraceJob]) -> Iterator[TraceJob]:
 def number_of(field: str, value: object) -> float:
     """A number as a trace writes it. Raises `ValueError` that names the field and what is there."""
     try:
-        found = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        found = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found) or abs(found) > _LARGEST:
         said = f"{value!r:.40} is not a number" if value not in (None, "") else "is missing"

@@ -16,8 +16,8 @@ from enbloc.engine.diagnosis.reporter import (
     NUMBERS_EVERY_NS,
     ClaimedRoom,
     Reporter,
-    has_to_say,
     is_pending,
+    is_reportable,
     is_unstarted,
     shape,
 )
@@ -342,7 +342,7 @@ FINISHED = GangStatus(finished=True)
 )  # fmt: skip
 def test_g10_which_gangs_wait_and_have_to_say_why(gang: GangState, pending: bool, says: bool) -> None:
     assert is_pending(gang) is pending
-    assert has_to_say(gang) is says
+    assert is_reportable(gang) is says
     assert is_unstarted(gang) is (gang.spec.minimum == 0 and pending)
 
 

@@ -192,8 +192,8 @@ class ClaimRegistry(Follower):
         self, claim: Claim, beside: Sequence[Claim] = (), ending: Collection[ClaimKind] = frozenset()
     ) -> bool:
         """Whether the gang's object can hold the record of a claim beside its records of other kinds and its other
-        annotations. If not, that is written on it once (R1). `beside`: claims that are made with it; `ending`: kinds whose claims
-        end before."""
+        annotations. If not, that is written on it once (R1). `beside`: claims that are made with it; `ending`: kinds
+        whose claims end before."""
         key, count, status = (claim.gang.key, claim.kind), len(claim.slots), claim.gang.status
         anew = {claim.kind, *(one.kind for one in beside), *ending}
         others = [record for kind, record in status.claims.items() if kind not in anew]

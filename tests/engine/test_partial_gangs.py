@@ -205,7 +205,7 @@ class Partial:
     def begin(self, now_s: int) -> None:
         self.gangs.cycle_begins(now_s * SECOND_NS)
         for one in self.scene.state.gangs.values():
-            self.gangs.gang_read(one)
+            self.gangs.update(one)
 
     def closed_to(self, name: str) -> set[str]:
         found = self.gangs.closed_to(self.scene.gang(name))
@@ -299,5 +299,5 @@ def test_g11_only_in_the_first_cycle_lost_members_show_that_a_gang_was_committed
         gangs = PartialGangs(scene.state, scene.groups, SECOND_NS)
         for _ in range(cycles):
             gangs.cycle_begins(10 * SECOND_NS)
-        gangs.gang_read(scene.gang())
+        gangs.update(scene.gang())
         assert scene.gang().covered == covered

@@ -6,7 +6,7 @@ the room is claimed for the gang, and only then the victims are evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -226,30 +226,32 @@ def _plan(
             later = [task for request in requests if request.gang is gang for task in request.later]
             cycle.take_claimed_room(transaction, gang, later)
 
-    reaches_min_resources = _min_resources(cycle, unit)
+    asked = _min_resources(cycle, unit)
     best: tuple[tuple[int, ...], Plan] | None = None
     for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
         planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, within, cycle.groups)
-        plan = planner.find(requests, prepare, reaches_min_resources)
+        plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
         if plan is not None and (best is None or planner.harm < best[0]):
             best = (planner.harm, plan)
     return best[1] if best is not None else None
 
 
-def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> Callable[[], bool] | None:
-    """Whether free room, with what a plan frees, reaches the minResources of a Strict group; `None`: it has none. No
-    victim is evicted for those alone (K7)."""
+def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> dict[int, int]:
+    """What a Strict group that has not started must find free in all, by column (K7)."""
     group = cycle.groups.of(unit[0])
-    if group is None or unit[0].satisfied:
-        return None
-    asked = min_resources(cycle, group)
-    return (lambda: shortage(cycle, group, asked) is None) if asked else None
+    return min_resources(cycle, group) if group is not None and not unit[0].satisfied else {}
+
+
+def _reaches(cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) -> bool:
+    """Whether free room, with what a plan frees, reaches minResources: no victim is evicted for those alone (K7)."""
+    group = cycle.groups.of(unit[0])
+    return group is None or shortage(cycle, group, asked) is None
 
 
 def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:
     """R5: if the gang fits once claims of lower priority are released, releases them, no more than it takes, and places
     the gang; whether it does."""
-    reaches_min_resources = _min_resources(cycle, unit)
+    asked = _min_resources(cycle, unit)
 
     def fits(released: Sequence[LowerPriorityClaim]) -> bool:
         opened = frozenset(key for one in released if one.kind is ClaimKind.RESERVE for key in one.keys)
@@ -257,7 +259,7 @@ def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequen
         transaction = Transaction(cycle.state)
         for one in released:
             one.lift(cycle.state, transaction)
-        fine = reaches_min_resources is None or reaches_min_resources()
+        fine = _reaches(cycle, unit, asked)
         for gang in unit if fine else ():
             request = _with_later(cycle, gang)
             cycle.take_claimed_room(transaction, gang, request.later)

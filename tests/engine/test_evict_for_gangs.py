@@ -23,7 +23,8 @@ from support import manifests as m
 def reserve(scene: CycleScene, gang: str, *nodes: str) -> None:
     """Its pods in order."""
     places = [(scene.task(f"{gang}-{number}"), node) for number, node in enumerate(nodes)]
-    assert scene.cycle.claims.reservations.make(scene.gang(gang), places, SECOND_NS)
+    reservations = scene.cycle.claims.reservations
+    assert reservations.make(reservations.claim(scene.gang(gang), places, SECOND_NS))
 
 
 def lower(scene: CycleScene, gang: str = "vip") -> list[LowerPriorityClaim]:
@@ -148,7 +149,8 @@ def test_p1_quick_test_whether_a_gang_has_victims() -> None:
     scene = CycleScene(m.node("n"), m.queue("q"), others, waiting_pods, m.pod("x", 1, queue="q", priority=2))
     have = preempt._have_victims(scene.cycle)
     assert [have(scene.gang(name)) for name in ("p2", "p3", "p4", "x")] == [False, False, True, True]
-    assert scene.cycle.claims.reservations.make(scene.gang("p4"), [(scene.task("p4"), "n")], SECOND_NS)
+    reservations = scene.cycle.claims.reservations
+    assert reservations.make(reservations.claim(scene.gang("p4"), [(scene.task("p4"), "n")], SECOND_NS))
     assert preempt._have_victims(scene.cycle)(scene.gang("p2"))
 
 

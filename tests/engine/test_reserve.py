@@ -27,7 +27,8 @@ class Reserving(CycleScene):
     def reserve(self, gang: str, since_s: int = 50, **places: str) -> None:
         """Pod → node, `_` in pods' names for `-`."""
         given = [(self.task(name.replace("_", "-")), node) for name, node in places.items()]
-        assert self.cycle.claims.reservations.make(self.gang(gang), given, since_s * SECOND_NS)
+        reservations = self.cycle.claims.reservations
+        assert reservations.make(reservations.claim(self.gang(gang), given, since_s * SECOND_NS))
 
     def plan(self, *ignored: str, **options: Any) -> _Plan:
         return _Plan(self.cycle, frozenset(self.gang(name).key for name in ignored), **options)
@@ -168,7 +169,8 @@ def test_r4_room_that_is_freed_for_others_is_claimed(cpu: int, fits: bool) -> No
     case = Reserving(
         m.node("a"), group("h", 1), m.pod("h-0", 2, group="h"), group("g", 1), m.pod("g-0", cpu, group="g")
     )
-    assert case.cycle.claims.nominations.make(case.gang("h"), [(case.task("h-0"), "a")], "for a test")
+    nominations = case.cycle.claims.nominations
+    assert nominations.make(nominations.claim(case.gang("h"), [(case.task("h-0"), "a")]), "for a test")
     assert (case.places() is not None) is fits
 
 

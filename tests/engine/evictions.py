@@ -17,12 +17,14 @@ def member(name: str, cpu: int, node: str, **fields: Any) -> m.Obj:
     return runs(name, cpu, node, group=name.partition("-")[0], **fields)
 
 
-def wants(*pods: tuple[int, str], minimum: int | None = None) -> list[m.Obj]:
-    """The gang `q`: cpu and node of each pod; without a node, any."""
-    found = [group("q", len(pods) if minimum is None else minimum)]
+def wants(*pods: tuple[int, str], minimum: int | None = None, by_role: bool = False) -> list[m.Obj]:
+    """The gang `q`: cpu and node of each pod; without a node, any. `by_role`: they are all needed by the minimum of
+    their role, else by the total, which any of them make up."""
+    least = len(pods) if minimum is None else minimum
+    found = [group("q", least, roles={"w": least} if by_role else None)]
     for number, (cpu, node) in enumerate(pods):
         selector: Any = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
-        found.append(m.pod(f"q-{number}", cpu, group="q", priority=9, **selector))
+        found.append(m.pod(f"q-{number}", cpu, group="q", role="w", priority=9, **selector))
     return found
 
 

@@ -81,6 +81,7 @@ def test_p1_free_room_is_used_first() -> None:
     assert sorted(greedy.places.values()) == ["n", "o", "o"]
 
 
+@pytest.mark.parametrize("by_role", [False, True])
 @pytest.mark.parametrize(
     ("pods", "expected"),
     [
@@ -90,8 +91,10 @@ def test_p1_free_room_is_used_first() -> None:
         pytest.param([(2, "")] * 5, None, id="no more than there are"),
     ],
 )
-def test_p1_as_many_pods_as_fit_go_where_room_was_made(pods: list[tuple[int, str]], expected: str | None) -> None:
-    assert tried(NODES, runs("a", 4, "n"), runs("b", 4, "o"), wants(*pods)) == expected
+def test_p1_as_many_pods_as_fit_go_where_room_was_made(
+    pods: list[tuple[int, str]], expected: str | None, by_role: bool
+) -> None:
+    assert tried(NODES, runs("a", 4, "n"), runs("b", 4, "o"), wants(*pods, by_role=by_role)) == expected
 
 
 def test_p1_room_that_a_gang_leaves_on_other_nodes_is_used() -> None:

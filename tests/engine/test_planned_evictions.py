@@ -177,3 +177,34 @@ def test_p2_an_assumed_unit_counts_for_the_share_of_its_queue_only_in_reclaim(by
     assert case.used("q") == (0 if by_share else 3)
     case.plan.assume_spared(counted)
     assert case.used("q") == 3
+
+
+def test_p2_a_queue_is_judged_once_before_a_gang_and_its_surplus_leave() -> None:
+    """Of 8 cpu each queue deserves 4; `q` uses 5, by a gang of 5. Its surplus is planned first, and with that the queue
+    is within its share."""
+    demand = [*m.gang("w", 8, queue="own"), *m.gang("x", 8, queue="q")]
+    case = Planning(m.queue("q"), demand, runs("a", 5, 4, queue="q"), runs("b", 1, queue="own"), by_share=True)
+    assert case.plan.allow(case.one("a-4"))
+    case.plan.evict(case.one("a-4"))
+    assert case.used("q") == 4
+    assert case.plan.allow(bound(case.all("a"))), "it goes with its surplus"
+    assert case.used("q") == 4, "nothing is counted in advance"
+
+
+@pytest.mark.parametrize(
+    ("others", "allowed"),
+    [
+        pytest.param(0, False, id="without it the queue is at its share: the one planned earlier could not leave then"),
+        pytest.param(1, True, id="without it the queue is still above its share"),
+    ],
+)
+def test_p2_a_unit_may_leave_before_one_that_was_planned_earlier(others: int, allowed: bool) -> None:
+    """The queue deserves 4 cpu; `big`, of 4, is planned, `small` is of 1, and so are others."""
+    demand = [*m.gang("w", 8, queue="own"), *m.gang("x", 8, queue="q")]
+    running = [runs("small", 1, queue="q"), runs("big", 1, cpu=4, queue="q"), runs("c", others, queue="q")]
+    case = Planning(m.queue("q"), demand, *running, by_share=True)
+    case.plan.evict(case.all("big"))
+    before = case.used("q")
+    assert not case.rules.allows(case.all("small").tasks), "after the other"
+    assert case.plan.allow(case.all("small")) is allowed
+    assert case.used("q") == before, "nothing is counted in advance"

@@ -43,6 +43,7 @@ def victims(*objects: Any, **options: bool) -> str | None:
 NODES = [m.node("n", 4), m.node("o", 4)]
 
 
+@pytest.mark.parametrize("by_role", [False, True])
 @pytest.mark.parametrize(
     ("running", "pods", "expected"),
     [
@@ -69,8 +70,8 @@ NODES = [m.node("n", 4), m.node("o", 4)]
         ),
     ],
 )  # fmt: skip
-def test_p1_who_leaves(running: list[m.Obj], pods: list[tuple[int, str]], expected: str | None) -> None:
-    assert victims(NODES, running, wants(*pods)) == expected
+def test_p1_who_leaves(running: list[m.Obj], pods: list[Any], expected: str | None, by_role: bool) -> None:
+    assert victims(NODES, running, wants(*pods, by_role=by_role)) == expected
 
 
 def test_p1_the_plan_says_where_each_pod_goes() -> None:

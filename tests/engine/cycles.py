@@ -30,3 +30,16 @@ class CycleScene:
 
     def task(self, name: str) -> Task:
         return next(task for task in self.cycle.state.tasks.values() if task.name == name)
+
+    def reserve(self, gang: str, since_s: int = 50, **places: str) -> None:
+        """Reserves nodes: pod → node, `_` in pods' names for `-`."""
+        reservations, of = self.cycle.claims.reservations, self.gang(gang)
+        assert reservations.make(reservations.claim(of, self._places(places), since_s * SECOND_NS))
+
+    def nominate(self, gang: str, **places: str) -> None:
+        """Claims room that is being freed: pod → node."""
+        nominations, of = self.cycle.claims.nominations, self.gang(gang)
+        assert nominations.make(nominations.claim(of, self._places(places)), "for a test")
+
+    def _places(self, places: dict[str, str]) -> list[tuple[Task, str]]:
+        return [(self.task(name.replace("_", "-")), node) for name, node in places.items()]

@@ -8,23 +8,16 @@ import msgspec
 import pytest
 
 from enbloc.engine.actions import allocate, evict, preempt
-from enbloc.engine.actions.evict import _evicted_for, _min_resources, _of_use, _reaches, _requests, _try_evictions
+from enbloc.engine.actions.evict import _evicted_for, _makes_room, _min_resources, _of_use, _reaches, _requests
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.decisions import Bind, Evict
 from enbloc.engine.eviction.planner import Plan
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
-from engine.claims.scenes import SECOND_NS, group, pods_of
+from engine.claims.scenes import group, pods_of
 from engine.cycles import CycleScene
 from engine.evictions import runs
 from support import manifests as m
-
-
-def reserve(scene: CycleScene, gang: str, *nodes: str) -> None:
-    """Its pods in order."""
-    places = [(scene.task(f"{gang}-{number}"), node) for number, node in enumerate(nodes)]
-    reservations = scene.cycle.claims.reservations
-    assert reservations.make(reservations.claim(scene.gang(gang), places, SECOND_NS))
 
 
 def lower(scene: CycleScene, gang: str = "vip") -> list[LowerPriorityClaim]:
@@ -41,7 +34,7 @@ def waiting(**nodes: int) -> CycleScene:
     vip = [group("vip", 1), m.pod("vip-0", 2, group="vip", priority=9)]
     scene = CycleScene([m.node(name, cpu) for name, cpu in nodes.items()], *gangs, vip)
     for name in nodes:
-        reserve(scene, f"of-{name}", name)
+        scene.reserve(f"of-{name}", **{f"of_{name}_0": name})
     return scene
 
 
@@ -57,7 +50,7 @@ def waiting(**nodes: int) -> CycleScene:
 )
 def test_r5_no_more_claims_are_released_than_it_takes(nodes: dict[str, int], kept: list[str]) -> None:
     scene = waiting(**nodes)
-    found = evict._try_releasing_claims(scene.cycle, [scene.gang("vip")], lower(scene))
+    found = evict._release_claims(scene.cycle, [scene.gang("vip")], lower(scene))
     assert found is (len(kept) < len(nodes))
     assert [claim.gang.key.name for claim in scene.cycle.claims.all(ClaimKind.RESERVE)] == kept
     decided = scene.direct.engine.end(scene.cycle)
@@ -79,7 +72,7 @@ def preempting(*objects: Any, gang: str = "vip") -> tuple[CycleScene, bool]:
     """Whether room was found, or is being freed, for a gang."""
     scene = CycleScene(*objects)
     unit = [scene.gang(gang)]
-    return scene, _try_evictions(scene.cycle, unit, "preempt", preempt._rules, True)
+    return scene, _makes_room(scene.cycle, unit, "preempt", preempt._rules, True)
 
 
 def vip(minimum: int = 1, count: int = 1, cpu: int = 2, **fields: Any) -> list[m.Obj]:
@@ -110,7 +103,7 @@ def test_p1_a_gang_that_never_preempts_by_its_own_word() -> None:
     scene = CycleScene(m.node("n", 2), runs("a", 2, "n"), vip())
     gang = scene.gang("vip")
     gang.spec = msgspec.structs.replace(gang.spec, never_preempts=True)
-    assert not _try_evictions(scene.cycle, [gang], "preempt", preempt._rules, True)
+    assert not _makes_room(scene.cycle, [gang], "preempt", preempt._rules, True)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +142,7 @@ def test_p1_quick_test_whether_a_gang_has_victims() -> None:
     scene = CycleScene(m.node("n"), m.queue("q"), others, waiting_pods, m.pod("x", 1, queue="q", priority=2))
     have = preempt._have_victims(scene.cycle)
     assert [have(scene.gang(name)) for name in ("p2", "p3", "p4", "x")] == [False, False, True, True]
-    reservations = scene.cycle.claims.reservations
-    assert reservations.make(reservations.claim(scene.gang("p4"), [(scene.task("p4"), "n")], SECOND_NS))
+    scene.reserve("p4", p4="n")
     assert preempt._have_victims(scene.cycle)(scene.gang("p2"))
 
 
@@ -210,7 +202,7 @@ def test_r5_k7_gangs_that_start_together_take_reserved_nodes_together_or_not_at_
     gangs = [one for name in "gh" for one in m.koordinator_gang(name, 1, cpu=4, groups=together, priority=9)]
     full = [runs(f"on-{name}", 4, name, priority=9) for name in "no" if name not in free]
     scene = CycleScene(m.node("n"), m.node("o"), full, group("low", 2), pods_of("low", 2, cpu=4), gangs)
-    reserve(scene, "low", "n", "o")
+    scene.reserve("low", low_0="n", low_1="o")
     gang = scene.gang("g")
     failure = allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang))
     assert (failure is None) is starts
@@ -237,7 +229,7 @@ def test_r5_nodes_of_the_lowest_priority_are_used_first(priorities: dict[str, in
     ]
     scene = CycleScene(m.node("a"), m.node("b"), *lower_ones, vip(cpu=4))
     for name in priorities:
-        reserve(scene, f"of-{name}", name)
+        scene.reserve(f"of-{name}", **{f"of_{name}_0": name})
     gang = scene.gang("vip")
     assert (allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is None) is bool(taken)
     assert scene.task("vip-0").node == taken
@@ -245,7 +237,7 @@ def test_r5_nodes_of_the_lowest_priority_are_used_first(priorities: dict[str, in
 
 def test_r5_surplus_takes_no_reserved_node() -> None:
     scene = CycleScene(m.node("a"), group("low", 1), pods_of("low", 1, cpu=4), vip(minimum=0, cpu=4))
-    reserve(scene, "low", "a")
+    scene.reserve("low", low_0="a")
     gang = scene.gang("vip")
     assert allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is not None
     assert scene.cycle.claims.blocked is False
@@ -253,7 +245,7 @@ def test_r5_surplus_takes_no_reserved_node() -> None:
 
 def test_k12_a_gang_with_claims_that_is_attempted_in_vain_is_looked_at_for_deadlocks() -> None:
     scene = CycleScene(m.node("a"), runs("x", 4, "a", priority=9), vip(cpu=4))
-    reserve(scene, "vip", "a")
+    scene.reserve("vip", vip_0="a")
     gang = scene.gang("vip")
     assert allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is not None
     assert scene.cycle.claims.blocked is True

@@ -191,7 +191,6 @@ def test_g9_groups_whose_failure_depends_on_more_are_tried_each(why: str) -> Non
     elif why == "waves":
         gang.spec = msgspec.structs.replace(gang.spec, waves=True)
     elif why == "claim":
-        nominations = scene.cycle.claims.nominations
-        assert nominations.make(nominations.claim(gang, [(scene.task("h-0"), "n")]), "for a test")
+        scene.nominate("h", h_0="n")
         assert scene.cycle.claims.has(ClaimKind.PREEMPT)
     assert (shape(scene, "g", "h", constraints=constraints) is None) is (why != "nothing")

@@ -24,12 +24,6 @@ class Reserving(CycleScene):
     def __init__(self, *objects: Any, percent: int = 100, tiers: list[m.Obj] | None = None) -> None:
         super().__init__(*objects, config=reserving(percent=percent, tiers=tiers))
 
-    def reserve(self, gang: str, since_s: int = 50, **places: str) -> None:
-        """Pod → node, `_` in pods' names for `-`."""
-        given = [(self.task(name.replace("_", "-")), node) for name, node in places.items()]
-        reservations = self.cycle.claims.reservations
-        assert reservations.make(reservations.claim(self.gang(gang), given, since_s * SECOND_NS))
-
     def plan(self, *ignored: str, **options: Any) -> _Plan:
         return _Plan(self.cycle, frozenset(self.gang(name).key for name in ignored), **options)
 
@@ -169,8 +163,7 @@ def test_r4_room_that_is_freed_for_others_is_claimed(cpu: int, fits: bool) -> No
     case = Reserving(
         m.node("a"), group("h", 1), m.pod("h-0", 2, group="h"), group("g", 1), m.pod("g-0", cpu, group="g")
     )
-    nominations = case.cycle.claims.nominations
-    assert nominations.make(nominations.claim(case.gang("h"), [(case.task("h-0"), "a")]), "for a test")
+    case.nominate("h", h_0="a")
     assert (case.places() is not None) is fits
 
 
@@ -182,7 +175,7 @@ def test_r3_reservations_that_still_fit_beside_a_planned_one() -> None:
     case.reserve("k", k_0="a")
     plan = case.plan("h", "k")
     assert plan.places([case.gang("g")]) is not None
-    assert [plan.try_keeping([case.gang(name)]) for name in "hkh"] == [True, False, False]
+    assert [plan.has_place_for([case.gang(name)]) for name in "hkh"] == [True, False, False]
 
 
 # ---- V4: a queue that may not use more

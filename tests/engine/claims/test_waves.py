@@ -10,6 +10,7 @@ import pytest
 from enbloc.engine.claims.claim import Claim, Slot
 from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.state.transaction import Transaction
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import Template
 from engine.claims.scenes import CANNOT_START, LACKS_MEMBERS, SECOND_NS, Scene, group, small
@@ -144,6 +145,39 @@ def test_d5_a_waves_claim_lasts_until_its_deadline_from_now() -> None:
         waves.being_freed(gang, [(task, "n") for task in waves.later_tasks(gang)], 5 * SECOND_NS)
     )
     assert scene.claims.due() == 65 * SECOND_NS
+
+
+def test_d5_placeholders_that_were_placed_with_the_first_wave_are_kept() -> None:
+    scene = small()
+    expect_wave(scene)
+    gang, waves = scene.gang(), scene.claims.waves
+    gang.covered = ""
+    later = waves.later_tasks(gang)
+    Transaction(scene.state).place(later, [scene.state.nodes.rows["n"]] * 2)
+    assert waves.can_keep(gang, later)
+    waves.keep(gang, [], later, 5 * SECOND_NS)
+    assert scene.decided[-1].message == "room for 2 pods of later waves is claimed on 1 nodes"
+    assert all(scene.state.tasks.get(one.uid) is one for one in later)
+    assert (scene.free_cpu("n"), scene.claims.due()) == (0, 65 * SECOND_NS)
+    scene.state.validate()
+    waves.release(gang, "Released", "")
+    assert scene.free_cpu("n") == 4
+    scene.state.validate()
+
+
+@pytest.mark.parametrize(("taken", "left"), [(1, 1), (2, 0), (0, 2)], ids=["one", "all", "none"])
+def test_d5_pods_that_took_their_room_leave_the_claim(taken: int, left: int) -> None:
+    scene = small()
+    claim = wave(scene)
+    scene.decided.clear()
+    gone = claim.tasks[:taken]
+    for one in gone:
+        scene.state.counts.remove(one)
+        scene.state.queues.add_demand(scene.state.queue_of(one.gang), one.cls.request)
+    scene.claims.waves.keep(scene.gang(), gone, [], 0)
+    assert len(scene.claims.waves.of(scene.gang())) == left
+    assert [one.reason for one in scene.decided] == (["ClaimUsed"] if taken else [])
+    assert scene.claims.has(ClaimKind.WAVE) is bool(left)
 
 
 @pytest.mark.parametrize(("cpu", "lacks"), [(4, False), (3, True)])

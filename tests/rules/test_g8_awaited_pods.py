@@ -44,6 +44,24 @@ def test_g8_no_pod_is_evicted_for_a_gang_that_leaves_room_to_such_a_job() -> Non
     assert answer.at("low") == 90.0
 
 
+def test_g8_nor_by_order() -> None:
+    """At 30 s `full` ends and `high` is enqueued. By order `low` comes before `victim`, and would fit if that left."""
+    by_order = {"name": "preempt", "arguments": {"by": "order"}}
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("victim", 1, run_time="100s"),
+        m.pod("full", 3, nodeName="n", priority="high", run_time="30s"),
+        m.pod("low", 4, priority="low", at="10s", run_time="10s"),
+        m.job("high", m.role("w", 1, cpu=3, run_time="60s"), priority="high", at="30s"),
+        config={"actions": [{"name": "enqueue"}, {"name": "allocate"}, {"name": "backfill"}, by_order]},
+        until="200s",
+    )
+    assert answer.at("high-w-0") == 30.0
+    assert evicted(answer) == ["victim"]
+    assert answer.at("low") == 90.0
+
+
 def test_g8_a_lower_pod_beside_which_the_job_fits_starts_at_once() -> None:
     answer = simulate(
         CLASSES,

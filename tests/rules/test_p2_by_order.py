@@ -38,3 +38,13 @@ def test_a_gang_with_less_left_to_do_is_not_evicted() -> None:
     objects = [m.node("n1", 2), _job("runs", "2m"), _job("comes", "100s", at="30s")]
     answer = simulate(*objects, config=POLICIES["srtf"].data)
     assert not [line for line in answer.timeline if line["what"] == "evicted"]
+
+
+def test_p1_g9_by_order_all_are_placed_anew_when_a_gang_has_ended() -> None:
+    """At 10 s the room of `long` would not do for `wide`; it does when `other` has ended, whose pods are still there."""
+    wide, other = (
+        m.pod(name, cpu, at=at, run_time=run_time, annotations={"enbloc.dev/expected-duration": run_time})
+        for name, cpu, at, run_time in (("wide", 4, "10s", "60s"), ("other", 2, None, "30s"))
+    )
+    answer = simulate(m.node("n1", 4), other, _job("long", "1h"), wide, config=POLICIES["srtf"].data, until="5m")
+    assert answer.at("wide") == 30.0

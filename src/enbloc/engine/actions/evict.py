@@ -53,7 +53,7 @@ def evict_for_all(
         return
     # By the shares that queues have now: evictions change these.
     queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
-    put_off = _put_off(cycle)
+    put_off = put_off_for_awaited_pods(cycle)
     by_queue = {name: queues.order(queues.get(name), totals) for name in {one.queue for one in (*fresh, *failed)}}
 
     def in_line(equivalences: Sequence[EquivalenceClass]) -> list[tuple[tuple[object, Order], EquivalenceClass]]:
@@ -70,7 +70,7 @@ def evict_for_all(
             line, failed = sorted([*line, *behind], key=itemgetter(0)), []
 
 
-def _put_off(cycle: Cycle) -> Callable[[GangState], bool]:
+def put_off_for_awaited_pods(cycle: Cycle) -> Callable[[GangState], bool]:
     """Whether room is left to pods of higher priority that are being created: the gang is tried in the next cycle,
     which follows when they exist (G8)."""
     known: dict[tuple[GangKey, ...], bool] = {}

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
+from enbloc.engine.actions.evict import put_off_for_awaited_pods
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.eviction.evictable import is_evictable
 from enbloc.engine.ordering import Band, Order
@@ -64,12 +65,18 @@ def _waiting(cycle: Cycle, name: str) -> list[GangState]:
         head = equivalence.head() if equivalence.unschedulable else None
         if head is not None and head.order.band is Band.MINIMA:
             found += equivalence.gangs()
-    return [gang for gang in found if cycle.groups.of(gang) is None and not gang.spec.never_preempts]
+    put_off = put_off_for_awaited_pods(cycle)
+    return [
+        gang
+        for gang in found
+        if cycle.groups.of(gang) is None and not gang.spec.never_preempts and not put_off(gang)
+    ]
 
 
 def _running(cycle: Cycle, name: str) -> list[GangState]:
     gangs = cycle.state.gangs.values()
-    return [gang for gang in gangs if gang.spec.queue == name and gang.total_occupied and _may_move(cycle, gang)]
+    found = [gang for gang in gangs if gang.spec.queue == name and gang.total_occupied and _may_move(cycle, gang)]
+    return [gang for gang in found if any(task.status is TaskStatus.BOUND for task in gang.tasks.values())]
 
 
 def _may_move(cycle: Cycle, gang: GangState) -> bool:

@@ -206,7 +206,8 @@ def carry_out(world: World, unit: list[Gang], plan: dict[str, Any], action: str,
     for task in plan["victims"]:
         world["leaving"].add(task["uid"])
         world["evictions"].append((task, verb, f"makes room for {unit[0]['title']}"))
-        world["memory"]["evicted_for"].setdefault(unit[0]["key"], set()).add(task["gang"])
+        for gang in unit:
+            world["memory"]["evicted_for"].setdefault(gang["key"], set()).add(task["gang"])
 
 
 def places_of_plan(world: World, unit: list[Gang], plan: dict[str, Any]) -> list[tuple[Task, str]]:

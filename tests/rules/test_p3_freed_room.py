@@ -219,6 +219,25 @@ def test_p3_a_gang_evicts_none_that_it_was_evicted_for(dialect: str, restarts: t
     assert evicted(answer) == [(10.0, "x-w-0"), (10.0, "x-w-1")]
 
 
+@pytest.mark.parametrize("restarts", [(), ("25s",)])
+@pytest.mark.parametrize("gone", ["y-a", "y-b"])
+def test_p3_of_gangs_that_start_together_each_is_safe_from_what_was_evicted_for_them(
+    gone: str, restarts: tuple[str, ...]
+) -> None:
+    """`x` was evicted for the group of `y-a` and `y-b`. One of them is deleted at 20 s: `x` evicts the other neither."""
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        m.job("x", m.role("w", 2, cpu=2), priority="low"),
+        PREEMPTORS["groups"],
+        m.step("20s", "delete", "Pod", f"{gone}-0"),
+        [m.restart(at) for at in restarts],
+        m.step("30s", "patch", "Job", "x", patch={"spec": {"priorityClassName": "top"}}),
+        until="60s",
+    )
+    assert evicted(answer) == [(10.0, "x-w-0"), (10.0, "x-w-1")]
+
+
 def test_p3_another_gang_may_evict_it() -> None:
     """What `x` may not, `z` may, which was never evicted for `y`."""
     answer = simulate(

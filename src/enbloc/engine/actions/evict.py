@@ -287,9 +287,10 @@ def _carry_out(
     cycle: Cycle, unit: Sequence[GangState], action: str, plan: Plan, lower: Sequence[LowerPriorityClaim]
 ) -> bool:
     """The room is claimed for all gangs before any pod leaves it (P3), or it cannot be recorded (R1)."""
-    evicted = cycle.claims.evicted.claim(unit[0], (task.gang.key for task in plan.victims))
+    victims = sorted({task.gang.key for task in plan.victims})  # each gang may outlive the others
+    evicted = [claim for gang in unit if (claim := cycle.claims.evicted.claim(gang, victims)) is not None]
     claims = [claim for gang in unit for claim in _claims_to_make(cycle, gang, plan)]
-    if not cycle.claims.check_records([*claims, *([evicted] if evicted else ())], ending={ClaimKind.RESERVE}):
+    if not cycle.claims.check_records([*claims, *evicted], ending={ClaimKind.RESERVE}):
         return False
     for one in _of_use(lower, plan):
         one.release(cycle.claims, cycle.titles, unit[0])
@@ -300,7 +301,8 @@ def _carry_out(
             cycle.claims.waves.make_being_freed(claim)
         else:
             cycle.claims.nominations.make(claim, _evicted_for(cycle, plan, claim.gang))
-    cycle.claims.evicted.add(unit[0], (task.gang.key for task in plan.victims))
+    for gang in unit:
+        cycle.claims.evicted.add(gang, victims)
     reason = "Preempted" if action == "preempt" else "Reclaimed"
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.status is TaskStatus.BOUND, f"{task} cannot be evicted; {task.gang.story}"

@@ -541,7 +541,7 @@ def minima_turn(world: World, gang: Gang) -> dict[str, Any] | None:
         claims.r7_take_own_places(world, trial, gang)
         later = [task["uid"] for task in waves.d5_later_tasks(world, gang)]
         why = g2_all_or_nothing(world, trial, [gang])
-    if why is not None and not taken:
+    if why is not None and not anew:
         freed = p3_where_it_was_freed(world, [gang])
         trial, why = (freed, None) if freed is not None else (trial, why)
     if why is None and anew:
@@ -564,10 +564,12 @@ def p3_where_it_was_freed(world: World, gangs: list[Gang]) -> Trial | None:
     found = False
     for gang in gangs:
         slots = claims.slots_of(world, gang["key"], "preempt")
+        if slots:
+            waves.d5_take_places(world, trial, gang)
         claims.r7_take_own_places(world, trial, gang)
         for task in minima.waiting(world, gang):
             node = slots.get(task["uid"])
-            if node is not None and fits_on(world, trial, gang, task, node):
+            if node is not None and task["uid"] not in trial["placed"] and fits_on(world, trial, gang, task, node):
                 put(world, trial, task, node)
                 found = True
     return trial if found and g2_all_or_nothing(world, trial, gangs) is None else None

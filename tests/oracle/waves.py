@@ -159,12 +159,16 @@ def d5_stand_in(world: World, trial: dict[str, Any], gang: Gang) -> None:
 @contextmanager
 def d5_placed_anew(world: World, gang: Gang) -> Iterator[bool]:
     """P3: while the room that is freed for its later waves is not free yet the gang may start if all its waves fit
-    elsewhere: while it lasts, that room is not claimed. Whether that is so."""
-    from oracle import claims, placing
+    elsewhere: while it lasts, that room is not claimed. Whether that is so. Not once its pods take their places."""
+    from oracle import claims, minima, placing
 
     free = placing.start_trial(world)["free"]
-    anew = d5_is_being_freed(world, gang) and any(
-        free[node].get(resource, 0) < 0 for task, node in d5_kept(world, gang) for resource in task["request"]
+    needed = minima.o1_split(world, gang)[0]
+    begins = len(d5_without_room(world, gang, needed)) == len(needed)
+    anew = (
+        begins
+        and d5_is_being_freed(world, gang)
+        and any(free[node].get(resource, 0) < 0 for task, node in d5_kept(world, gang) for resource in task["request"])
     )
     with claims.without(world, [gang["key"]] if anew else [], "wave"):
         yield anew

@@ -278,3 +278,37 @@ def test_v4_what_later_waves_request_is_demand_though_the_first_requests_nothing
     )
     assert len(answer.evicted()) == 2
     assert starts(answer) == {"master-0": 10.0, "work-0": 20.0, "work-1": 20.0}
+
+
+@pytest.mark.parametrize("on_x", [False, True], ids=["", "and on the node of its claim"])
+@pytest.mark.parametrize("ports", [[], [{"containerPort": 80, "hostPort": 80}]], ids=["", "host port"])
+def test_p3_a_later_wave_that_grew_starts_in_its_claim_and_where_room_was_freed(ports: list[m.Obj], on_x: bool) -> None:
+    """Room of `c` is claimed. At 5 s `a` and `p` are scaled up, pods are evicted for them at 20 s. Two pods of 2 CPUs
+    on x and one of 3 on y is the only way: task after task would take another."""
+    after = {"name": ["f"]}
+    first, claimed = m.role("f", 1, 1, cpu="100m", start_delay="20s"), m.role("c", 1, 1, cpu="100m", depends_on=after)
+    a = m.role("a", 0, 0, cpu=2, depends_on=after, priority="high")
+    p = m.role("p", 0, 0, cpu=3, depends_on=after, priority="mid")
+    p["template"]["spec"]["containers"][0]["ports"] = ports
+    grown = [first, claimed, {**a, "replicas": 2, "minAvailable": 2}, {**p, "replicas": 1, "minAvailable": 1}]
+    victims = [m.pod("v", 3, priority="low", stop_delay="5s", nodeSelector={"kubernetes.io/hostname": "y"})]
+    if on_x:
+        victims.append(m.pod("w", 4, priority="low", stop_delay="7s", nodeSelector={"kubernetes.io/hostname": "x"}))
+    answer = simulate(
+        [m.priority_class(name, value) for name, value in (("high", 1000), ("mid", 500), ("low", 10))],
+        [m.node("x", "4200m"), m.node("y", 3)],
+        victims,
+        m.job("j", first, claimed, a, p, priority="high", annotations=WHOLE),
+        m.patch("5s", "Job", "j", spec={"minAvailable": 5, "tasks": grown}),
+        config={"actions": "enqueue, allocate, preempt"},
+        until="60s",
+    )
+    assert [line["t"] for line in answer.lines("evicted")] == [20.0] * len(victims)
+    assert not answer.lines("released")
+    assert answer.bound("j-") == {
+        "j-f-0": (0.0, "x"),
+        "j-c-0": (27.0 if on_x else 25.0, "x"),
+        "j-a-0": (27.0 if on_x else 25.0, "x"),
+        "j-a-1": (27.0 if on_x else 25.0, "x"),
+        "j-p-0": (27.0 if on_x else 25.0, "y"),
+    }

@@ -41,7 +41,7 @@ def test_a_gang_with_less_left_to_do_is_not_evicted() -> None:
 
 
 def test_p1_g9_by_order_all_are_placed_anew_when_a_gang_has_ended() -> None:
-    """At 10 s the room of `long` would not do for `wide`; it does when `other` has ended, whose pods are still there."""
+    """The room of `long` would not do for `wide`: it does when `other` has ended, whose pod is still there."""
     wide, other = (
         m.pod(name, cpu, at=at, run_time=run_time, annotations={"enbloc.dev/expected-duration": run_time})
         for name, cpu, at, run_time in (("wide", 4, "10s", "60s"), ("other", 2, None, "30s"))

@@ -224,7 +224,7 @@ def test_p3_a_gang_evicts_none_that_it_was_evicted_for(dialect: str, restarts: t
 def test_p3_of_gangs_that_start_together_each_is_safe_from_what_was_evicted_for_them(
     gone: str, restarts: tuple[str, ...]
 ) -> None:
-    """`x` was evicted for the group of `y-a` and `y-b`. One of them is deleted at 20 s: `x` evicts the other neither."""
+    """`x` was evicted for the group of `y-a` and `y-b`. One of them is deleted: `x` evicts the other neither."""
     answer = simulate(
         CLASSES,
         m.node("n"),

@@ -177,13 +177,21 @@ class Cycle:
         meanwhile, and returned: `restore` puts them back."""
         return take_claimed_room(self.placer, self.claims, transaction, gang, later)
 
-    def attempt_where_freed(
-        self, requests: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
-    ) -> bool:
-        """Whether gangs fit with their pods where room was freed for them. The plan found these places (P1); task after
-        task finds others first, which may not do where pods bear on each other (G6). `False`: nothing is placed."""
+    def freed(self, gangs: Sequence[GangState]) -> list[tuple[Task, int]]:
+        """Tasks of the gangs and the rows where room was, or is being, freed for them (P3)."""
         rows = self.state.nodes.rows
-        places = [(task, rows[task.node]) for one in requests for task in self.claims.nominations.of(one.gang)]
+        return [(task, rows[task.node]) for gang in gangs for task in self.claims.nominations.of(gang)]
+
+    def attempt_where_freed(
+        self,
+        requests: Sequence[PlacementRequest],
+        places: Sequence[tuple[Task, int]],
+        transaction: Transaction,
+        constraints: Constraints,
+    ) -> bool:
+        """Whether gangs fit with their pods in the places that were `freed` for them. The plan found these (P1); task
+        after task finds others first, which may not do where pods bear on each other (G6). `False`: nothing is
+        placed."""
         if not places:
             return False
         lifted: list[tuple[Task, int]] = []

@@ -146,21 +146,26 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
             cycle.intake.queue(gang)
         return failure
     waves, partial_allocations = cycle.claims.waves, cycle.parts.partial_allocations
-    transaction, taken = waves.take(cycle.placer, request)
+    freed = cycle.freed([gang])
+    lacks_room = bool(freed) and waves.lacks_room(gang)
+    transaction = Transaction(cycle.state)
+    lifted, taken = _take_places(cycle, transaction, request)
     later = waves.later_tasks(gang)
     places: dict[str, str] = {}
-    if cycle.claims.nominations.of(gang) and waves.lacks_room(gang):  # pods that were evicted for it have not left yet
+    if lacks_room and not taken:  # pods that were evicted for it have not left yet
         taken = waves.of(gang)
         places = {task.uid: task.node for task in taken}
         waves.lift(transaction, gang)
         later = [*taken, *later]
-    lifted = cycle.take_claimed_room(transaction, gang, later)
+    lifted += cycle.take_claimed_room(transaction, gang, later)
     keep = partial_allocations.applies_to(gang)
     failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
     cycle.restore(transaction, lifted)
-    if failure is not None and not taken and not keep:
+    if failure is not None and freed and not places and not keep:
+        lifted, taken = _take_places(cycle, transaction, request)  # the attempt has undone it
         asked = [request._replace(later=later)]
-        failure = None if cycle.attempt_where_freed(asked, transaction, constraints) else failure
+        failure = None if cycle.attempt_where_freed(asked, freed, transaction, constraints) else failure
+        cycle.restore(transaction, lifted)
     if failure is not None:
         if keep:
             partial_allocations.keep(gang, transaction, failure)
@@ -181,6 +186,15 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
         waves.keep(gang, taken, later, cycle.now_ns)
     cycle.intake.queue(gang)
     return None
+
+
+def _take_places(
+    cycle: Cycle, transaction: Transaction, request: PlacementRequest
+) -> tuple[list[tuple[Task, int]], list[Task]]:
+    """Pods of a later wave take the room that is claimed for them (D5). Room that is being freed for others of the gang
+    does not count on those nodes. Returns tasks to be restored, and the placeholders whose places were taken."""
+    lifted = cycle.claims.nominations.lift(transaction, request.gang) if cycle.claims.waves.of(request.gang) else []
+    return lifted, cycle.claims.waves.take(cycle.placer, transaction, request)
 
 
 def _replace_lost(cycle: Cycle, gang: GangState, lost: list[Task], constraints: Constraints) -> Diagnosis | None:

@@ -121,7 +121,9 @@ def place_unit(
         others += cycle.take_claimed_room(transaction, request.gang, request.later)
     failure = attempt(cycle.placer, requests, transaction, constraints)
     cycle.restore(transaction, others)
-    return None if failure is None or cycle.attempt_where_freed(requests, transaction, constraints) else failure
+    if failure is not None and cycle.attempt_where_freed(requests, cycle.freed(unit), transaction, constraints):
+        return None
+    return failure
 
 
 def _try_without_holds(cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> bool:

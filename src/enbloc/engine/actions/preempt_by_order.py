@@ -67,9 +67,7 @@ def _waiting(cycle: Cycle, name: str) -> list[GangState]:
             found += equivalence.gangs()
     put_off = put_off_for_awaited_pods(cycle)
     return [
-        gang
-        for gang in found
-        if cycle.groups.of(gang) is None and not gang.spec.never_preempts and not put_off(gang)
+        gang for gang in found if cycle.groups.of(gang) is None and not gang.spec.never_preempts and not put_off(gang)
     ]
 
 

@@ -49,20 +49,15 @@ class Waves:
             found += make_placeholders(self._state, gang, role, template, len(self.of(gang)), count)
         return found
 
-    def take(self, placer: Placer, request: PlacementRequest) -> tuple[Transaction, list[Task]]:
-        """Tasks take the places of their placeholders; where one no longer fits, the claim is released. Returns the
-        placeholders whose places were taken."""
-        transaction = Transaction(self._state)
-        gang = request.gang
-        placeholders = self.of(gang)
-        if not placeholders:
-            return transaction, []
+    def take(self, placer: Placer, transaction: Transaction, request: PlacementRequest) -> list[Task]:
+        """Tasks take the places of their placeholders; where one no longer fits, the transaction is rolled back and the
+        claim released. Returns the placeholders whose places were taken."""
+        placeholders = self.of(request.gang)
         taken = replace_placeholders(placer, transaction, request.needed, placeholders)
         if taken is None:
             transaction.rollback()
-            self.release(gang, "ClaimDropped", "a pod differs from its template and does not fit in its room")
-            return transaction, []
-        return transaction, taken
+            self.release(request.gang, "ClaimDropped", "a pod differs from its template and does not fit in its room")
+        return taken or []
 
     def without_room(self, gang: GangState, tasks: Sequence[Task]) -> list[Task]:
         """The tasks for which no placeholder keeps room."""

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from enbloc.engine.actions import allocate, evict, preempt
-from enbloc.engine.actions.evict import _evicted_for, _makes_room, _min_resources, _of_use, _reaches, _requests
+from enbloc.engine.actions.evict import _evicted_for, _min_resources, _of_use, _reaches, _requests, _try_evictions
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.decisions import Bind, Evict
 from enbloc.engine.eviction.planner import Plan
@@ -50,7 +50,7 @@ def waiting(**nodes: int) -> CycleScene:
 )
 def test_r5_no_more_claims_are_released_than_it_takes(nodes: dict[str, int], kept: list[str]) -> None:
     scene = waiting(**nodes)
-    found = evict._release_claims(scene.cycle, [scene.gang("vip")], lower(scene))
+    found = evict._try_releasing_claims(scene.cycle, [scene.gang("vip")], lower(scene))
     assert found is (len(kept) < len(nodes))
     assert [claim.gang.key.name for claim in scene.cycle.claims.all(ClaimKind.RESERVE)] == kept
     decided = scene.direct.engine.end(scene.cycle)
@@ -72,7 +72,7 @@ def preempting(*objects: Any, gang: str = "vip") -> tuple[CycleScene, bool]:
     """Whether room was found, or is being freed, for a gang."""
     scene = CycleScene(*objects)
     unit = [scene.gang(gang)]
-    return scene, _makes_room(scene.cycle, unit, "preempt", preempt._rules, True)
+    return scene, _try_evictions(scene.cycle, unit, "preempt", preempt._rules, True)
 
 
 def vip(minimum: int = 1, count: int = 1, cpu: int = 2, **fields: Any) -> list[m.Obj]:
@@ -103,7 +103,7 @@ def test_p1_a_gang_that_never_preempts_by_its_own_word() -> None:
     scene = CycleScene(m.node("n", 2), runs("a", 2, "n"), vip())
     gang = scene.gang("vip")
     gang.spec = msgspec.structs.replace(gang.spec, never_preempts=True)
-    assert not _makes_room(scene.cycle, [gang], "preempt", preempt._rules, True)
+    assert not _try_evictions(scene.cycle, [gang], "preempt", preempt._rules, True)
 
 
 @pytest.mark.parametrize(

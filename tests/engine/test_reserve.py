@@ -175,7 +175,7 @@ def test_r3_reservations_that_still_fit_beside_a_planned_one() -> None:
     case.reserve("k", k_0="a")
     plan = case.plan("h", "k")
     assert plan.places([case.gang("g")]) is not None
-    assert [plan.has_place_for([case.gang(name)]) for name in "hkh"] == [True, False, False]
+    assert [plan.try_keeping([case.gang(name)]) for name in "hkh"] == [True, False, False]
 
 
 # ---- V4: a queue that may not use more

@@ -154,7 +154,7 @@ def test_d5_placeholders_that_were_placed_with_the_first_wave_are_kept() -> None
     gang.covered = ""
     later = waves.later_tasks(gang)
     Transaction(scene.state).place(later, [scene.state.nodes.rows["n"]] * 2)
-    assert waves.can_keep(gang, later)
+    assert waves.check_record(gang, later)
     waves.keep(gang, [], later, 5 * SECOND_NS)
     assert scene.decided[-1].message == "room for 2 pods of later waves is claimed on 1 nodes"
     assert all(scene.state.tasks.get(one.uid) is one for one in later)

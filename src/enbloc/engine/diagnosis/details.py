@@ -20,7 +20,7 @@ from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.queues import Queue
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, total
-from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, TaskStatus, pending_tasks
+from enbloc.engine.tables.tasks import OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 
 MOST_GANGS = 20
 """At most this many gangs that hold room are named."""
@@ -272,7 +272,7 @@ def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[Ga
     fewest."""
     found: dict[Any, tuple[GangState, list[Task]]] = {}
     for task in state.tasks.values():
-        if task.gang is but or task.status not in HOLDS_ROOM:
+        if task.gang is but:
             continue
         row = state.nodes.rows.get(task.node)
         if row is not None and (rows is None or rows[row]):

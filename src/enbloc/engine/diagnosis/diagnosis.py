@@ -101,7 +101,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
     elif causes:
         reason = PendingReason.SCHEDULING_GATED if gated >= others else PendingReason.OTHER_SCHEDULER
     text = f"{exists} of {gang.spec.minimum} pods exist"
-    if gated + others < sum(missing.values()) or not causes:
+    if gated + others < sum(missing.values()):
         text += f", {_missing_text(missing)} {verb} needed"
     return Diagnosis(reason, "; ".join([f"{text}{expected}", *causes]), missing=missing)
 
@@ -256,7 +256,7 @@ def no_domain(
     pods = f"{needed} pod{'' if needed == 1 else 's'}"
     if pinned:
         where = ", ".join(pinned)
-        room = rooms.get(pinned[0], 0) if len(pinned) == 1 else 0
+        room = rooms.get(pinned[0], 0)
         text = f"{pods} {'does' if needed == 1 else 'do'} not fit in {level} {where}, where its other pods are: "
         text += f"it has room for {room} of {needed}" if len(pinned) == 1 else "these are several domains"
         others = [name for name, has in rooms.items() if has >= needed and name not in pinned]

@@ -97,10 +97,9 @@ class Reporter(Follower):
         """Writes the numbers that came too soon after others, once their time has come."""
         self._now_ns = now_ns
         for key, (gang, why, of_gang) in list(self._late.items()):
-            known = self._reported.get(key)
-            if known is None or now_ns >= known.numbers_after_ns:
+            if now_ns >= self._reported[key].numbers_after_ns:
                 del self._late[key]
-                if known is not None and self._state.gangs.get(key) is gang and is_pending(gang):
+                if self._state.gangs.get(key) is gang and is_pending(gang):
                     self.report(gang, why, of_gang)
         for late in self._gangs.admitted(now_ns, lambda gang: 1):
             if self._still_waits(late.gang):
@@ -114,8 +113,7 @@ class Reporter(Follower):
         return gang.key in self._reported and is_reportable(gang)
 
     def due(self) -> int | None:
-        known = (self._reported.get(key) for key in self._late)
-        numbers_ns = (one.numbers_after_ns for one in known if one is not None)
+        numbers_ns = (self._reported[key].numbers_after_ns for key in self._late)
         late_ns = (one for one in (self._gangs.due_ns(), self._pods.due_ns()) if one is not None)
         return min((*numbers_ns, *late_ns), default=None)
 

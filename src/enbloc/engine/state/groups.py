@@ -133,7 +133,7 @@ class Groups:
         gang, group = self._state.gangs.get(key), self._of.get(key)
         if gang is None or gang.spec.problem:
             return False
-        return group.met if group is not None and len(group.keys) > 1 else _has_been_met(gang)
+        return group.met if group is not None else _has_been_met(gang)
 
     def _is_known(self, gang: GangState) -> bool:
         if not _is_special(gang.spec) and gang.key not in self._of and gang.key not in self._awaiting:
@@ -174,9 +174,7 @@ class Groups:
         sizes: dict[int, frozenset[GangKey]] = {}
         for gang in self.gangs(group):
             named = sizes.setdefault(id(gang.spec.group), frozenset(gang.spec.group))
-            others = (
-                sorted(key for key in named if key in group.awaits and self._is_declared(key)) if group.awaits else []
-            )
+            others = sorted(key for key in named if key in group.awaits and self._is_declared(key))
             if self._isolated:  # others are named to their own namespace only (S7)
                 others = [key for key in others if key.namespace == gang.key.namespace]
             if others:
@@ -208,7 +206,7 @@ class Groups:
         group.committed = frozenset(
             task.decision for gang in gangs for task in gang.tasks.values() if task.mark and task.decision
         )
-        group.met = len(gangs) == len(group.keys) and all(map(_has_been_met, gangs))
+        group.met = all(map(_has_been_met, gangs))
 
 
 def _is_special(spec: GangSpec) -> bool:

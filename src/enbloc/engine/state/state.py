@@ -32,7 +32,7 @@ from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.pod_notes import PodNotes
 from enbloc.engine.tables.queues import Queue, QueueFacts, QueueTree
 from enbloc.engine.tables.resources import Ints, Resources
-from enbloc.engine.tables.tasks import HOLDS_ROOM, GangState, PodFacts, Task, TaskStatus
+from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
 _KEEPS_NODE = frozenset({TaskStatus.HELD, TaskStatus.NOMINATED})
@@ -88,7 +88,7 @@ class State:
             self.events.add(EventKind.NODE_CHANGED if known else EventKind.NODE_ADDED)
 
     def remove_node(self, name: str) -> None:
-        holding = {task.uid: task for task in self.tasks.values() if task.node == name and task.status in HOLDS_ROOM}
+        holding = {task.uid: task for task in self.tasks.values() if task.node == name}
         self.counts.node_gone(name, holding)
         self.nodes.remove(name)
         self.events.add(EventKind.NODE_REMOVED)

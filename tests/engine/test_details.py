@@ -378,3 +378,5 @@ def test_g10_k7_room_that_is_held_and_not_used() -> None:
 def test_g10_of_a_gang_whose_pods_do_not_exist_its_min_resources_count() -> None:
     scene = Scene(m.node("n"), m.pod("r", 3, memory="1Gi", nodeName="n"), group(resources={"cpu": "4"}))
     assert obstacles(scene, CPU_SHORT) == ["gang default/r uses 3 cpu on nodes that it could use"]
+    without = Scene(m.node("n"), m.pod("r", 3, nodeName="n"), group())
+    assert obstacles(without, CPU_SHORT) == ["gang default/r uses room on nodes that it could use"]

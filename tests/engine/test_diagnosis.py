@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -109,30 +110,38 @@ WAITS = gang(5, occupied={"a": 1}, a=3, b=1)
 
 
 @pytest.mark.parametrize(
-    ("said", "reason", "message"),
+    ("diagnosed", "reason", "message"),
     [
-        (diagnosis.problem(WAITS, "is bad"), "GangInvalid", "is bad"),
-        (diagnosis.unsupported(WAITS, "uses x"), "UnsupportedConstraint", "uses x"),
-        (diagnosis.not_allowed(WAITS, "blue"), "GangInvalid",
+        (lambda: diagnosis.problem(WAITS, "is bad"), "GangInvalid", "is bad"),
+        (lambda: diagnosis.unsupported(WAITS, "uses x"), "UnsupportedConstraint", "uses x"),
+        (lambda: diagnosis.not_allowed(WAITS, "blue"), "GangInvalid",
          "queue blue does not allow namespace ns: use another queue, or change its annotations"),
-        (diagnosis.not_allowed(WAITS, "top"), "GangInvalid",
+        (lambda: diagnosis.not_allowed(WAITS, "top"), "GangInvalid",
          "queue blue does not allow namespace ns (its ancestor top does not): use another queue, or change its "
          "annotations"),
-        (diagnosis.too_little_free(WAITS, "cpu", 3000, 1500), "NotEnoughResources",
+        (lambda: diagnosis.too_little_free(WAITS, "cpu", 3000, 1500), "NotEnoughResources",
          "minResources requests 3 cpu; 1500m available"),
-        (diagnosis.beyond_cluster(WAITS, "cpu", 3000, 1500), "NotEnoughResources",
+        (lambda: diagnosis.beyond_cluster(WAITS, "cpu", 3000, 1500), "NotEnoughResources",
          "minResources requests 3 cpu; the cluster has 1500m"),
-        (diagnosis.beyond_queue(WAITS), "NotEnoughResources", "queue blue may not use what the minimum requests"),
-        (diagnosis.unknown_topology(WAITS, "no tree t"), "Unschedulable",
+        (lambda: diagnosis.beyond_queue(WAITS), "NotEnoughResources",
+         "queue blue may not use what the minimum requests"),
+        (lambda: diagnosis.unknown_topology(WAITS, "no tree t"), "Unschedulable",
          "its topology constraint cannot be met: no tree t"),
-        (diagnosis.behind(WAITS, "ns/first", "blue"), "BlockedByFIFO", "waits behind ns/first in the FIFO queue blue"),
+        (lambda: diagnosis.behind(WAITS, "ns/first", "blue"), "BlockedByFIFO",
+         "waits behind ns/first in the FIFO queue blue"),
     ],
 )  # fmt: skip
-def test_g10_each_reason_says_what_the_minima_lack(said: diagnosis.Diagnosis, reason: str, message: str) -> None:
+def test_g10_each_reason_says_what_the_minima_lack(
+    diagnosed: Callable[[], diagnosis.Diagnosis], reason: str, message: str
+) -> None:
+    said = diagnosed()
     assert (said.reason, said.message) == (reason, message)
     assert said.missing == {"a": 2, "b": 1, "": 1}
     assert said.of_queue is ("may not use" in message)
     assert not said.proved
+    assert [(one.reason, one.nodes) for one in said.reasons] == (
+        [("Insufficient cpu", 0)] if "available" in message else []
+    )
 
 
 @pytest.mark.parametrize(

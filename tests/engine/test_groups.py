@@ -89,13 +89,14 @@ def test_k7_s1_gangs_start_together_if_each_names_the_other(lists: dict[str, str
 
 
 def test_k7_mates_and_gangs_that_are_needed() -> None:
-    scene = Scene(a="b c", b="a", c="d", d="c", e="")
+    scene = Scene(a="b c", b="a", c="d", d="c", e="", f="e gone")
     gangs = {one.name: gang for one, gang in scene.state.gangs.items()}
     assert [gang.key.name for gang in scene.groups.mates(gangs["a"])] == ["a", "b"]
     assert scene.groups.mates(gangs["e"]) == [gangs["e"]]
     assert {one.name for one in scene.groups.needed_by(gangs["a"])} == {"a", "b", "c", "d"}
     assert {one.name for one in scene.groups.needed_by(gangs["c"])} == {"c", "d"}
     assert {one.name for one in scene.groups.needed_by(gangs["e"])} == {"e"}
+    assert {one.name for one in scene.groups.needed_by(gangs["f"])} == {"e", "f", "gone"}
     gangs["a"].satisfied = True
     assert {one.name for one in scene.groups.needed_by(gangs["a"])} == {"a", "b"}
 
@@ -202,6 +203,7 @@ DISAGREE = "gangs of a group disagree: ns/a names"
         ({"a": "b", "b": "a"}, []),
         ({"a": "gone"}, []),  # it may come yet
         ({"a": "b", "b": ""}, [f"{DISAGREE} ns/b, which does not name it"]),
+        ({"a": "b c", "b": "a", "c": ""}, [f"{DISAGREE} ns/c, which does not name it"]),
         ({"a": "a b", "b": "a b c", "c": "b"},
          [f"{DISAGREE} 2 gangs, and 3 start together",
           "gangs of a group disagree: ns/c names 1 gangs, and 3 start together"]),

@@ -203,8 +203,68 @@ def test_g10_of_many_gangs_that_say_the_same_of_other_numbers_a_bounded_number_d
             scene.reporter.report(gang, why(text, missing={"": missing}), of_gang=True)
     assert len({one.gang for one in scene.decided if isinstance(one, Waits)}) == OBJECTS_PER_SPAN
     scene.said()
+    *_, placed, late = gangs
+    placed.pending[""], placed.occupied[""] = 0, 2
+    scene.add_pod(late, 1)
+    scene.reporter.report(late, why("1 of 2 pods does not fit", missing={"": 1}), of_gang=True)
+    assert scene.said() == [f"1 of 2 pods does not fit on {late.key.name}-1"], "a new pod says it at once"
+    assert scene.reporter.due() == SPAN_NS
     scene.begin(SPAN_NS)
-    assert {gang.key.name for gang in gangs[-2:]} == {one.gang.name for one in scene.decided if isinstance(one, Waits)}
+    assert {one.gang for one in scene.decided if isinstance(one, Waits)} == {late.key}
+
+
+def test_g10_a_late_report_that_does_not_hold_any_more_is_not_written() -> None:
+    """The gang says again what is written on its object."""
+    scene = Scene()
+    gangs = [scene.gang(f"g{number:03d}", pods=1) for number in range(OBJECTS_PER_SPAN + 1)]
+    for missing in (2, 1):
+        for gang in gangs:
+            scene.reporter.report(gang, why(f"{missing} pods wait", missing={"": missing}), of_gang=True)
+    scene.reporter.report(gangs[-1], why("2 pods wait"), of_gang=True)
+    scene.said()
+    scene.begin(SPAN_NS)
+    assert scene.said() == []
+
+
+def test_g10_pods_say_it_anew_when_another_number_of_them_is_missing() -> None:
+    scene = Scene()
+    gang = scene.gang()
+    for missing in (2, 1):
+        scene.said()
+        scene.reporter.report(gang, why(f"{missing} pods wait", missing={"": missing}), of_gang=True)
+    assert scene.said() == ["1 pods wait on object g-0 g-1"]
+
+
+def test_g10_a_new_object_says_what_the_one_before_it_said() -> None:
+    scene = Scene()
+    gang = scene.gang()
+    for uid in ("u", "another"):
+        gang.spec = GangSpec(gang.key, "ns/g", 0, 2, object=OBJECT, object_uid=uid)
+        scene.reporter.report(gang, why(), of_gang=True)
+        assert scene.said() == ["2 pods wait on object g-0 g-1"]
+
+
+def test_g10_the_object_of_a_gang_of_minimum_0_says_why_nothing_of_it_has_started() -> None:
+    scene = Scene()
+    gang = scene.gang(pods=1)
+    gang.spec = GangSpec(gang.key, "ns/g", 0, 0, object=OBJECT, object_uid="u")
+    scene.reporter.report(gang, why(), of_gang=False)
+    assert scene.said() == ["2 pods wait on object g-0"]
+
+
+def test_g10_all_gangs_that_wait_are_listed_with_what_they_wait_for() -> None:
+    scene = Scene()
+    for name in ("b", "runs", "a"):
+        scene.gang(name)
+    runs = scene.state.gangs[GangKey("t", "ns", "runs")]
+    runs.pending, runs.occupied = {}, {"": 2}
+    reasons = {"a": why("no node", PendingReason.GROUP_NOT_READY)}
+    found = scene.reporter.pending(lambda gang: reasons.get(gang.key.name), lambda gang: 7)
+    assert [(one.gang, one.reason, one.message, one.expected_start_ns) for one in found] == [
+        ("ns/a", "GroupNotReady", "no node", 7),
+        ("ns/b", "GangInvalid", "is next to be attempted", 7),
+    ]
+    assert sorted(scene.reporter.causes(lambda gang: reasons.get(gang.key.name))) == ["ns/a", "ns/b"]
 
 
 def test_g8_a_gang_that_waits_behind_another_one_than_before_says_the_same() -> None:

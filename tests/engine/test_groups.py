@@ -125,6 +125,7 @@ def test_k7_a_group_that_awaits_a_gang_is_read_when_that_comes_starts_or_goes() 
     assert (group.absent, scene.together()) == (1, ["a>b"])
     scene.put("b")
     assert scene.settle() == ["a", "b"]
+    assert scene.complaints == [f"{DISAGREE} ns/b, which does not name it"]
     assert (group.absent, scene.together()) == (0, ["a>b"])
     scene.start("c")
     assert scene.settle() == ["c"], "it is not awaited"
@@ -203,6 +204,9 @@ DISAGREE = "gangs of a group disagree: ns/a names"
         ({"a": "b", "b": "a"}, []),
         ({"a": "gone"}, []),  # it may come yet
         ({"a": "b", "b": ""}, [f"{DISAGREE} ns/b, which does not name it"]),
+        ({"a": "c", "b": "c", "c": ""},
+         [f"{DISAGREE} ns/c, which does not name it",
+          "gangs of a group disagree: ns/b names ns/c, which does not name it"]),
         ({"a": "b c", "b": "a", "c": ""}, [f"{DISAGREE} ns/c, which does not name it"]),
         ({"a": "a b", "b": "a b c", "c": "b"},
          [f"{DISAGREE} 2 gangs, and 3 start together",

@@ -10,7 +10,8 @@ import pytest
 from enbloc.api.allowed_namespaces import ALLOWED_NAMESPACES
 from enbloc.config import parse
 from enbloc.engine.claims.claim import Claim, Slot
-from enbloc.engine.decisions import Enqueue
+from enbloc.engine.decisions import Decision, Enqueue, Waits
+from enbloc.engine.ordering import Band
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.gang_tree import Vertex
@@ -58,6 +59,7 @@ OPEN["metadata"]["annotations"] = {ALLOWED_NAMESPACES: "default"}
     [
         ([inqueue(), member()], ""),
         ([inqueue(2), member()], "1 of 2 pods exist"),
+        ([inqueue(2)], "0 of 2 pods exist"),
         ([inqueue(queue="q"), member()], "queue q does not exist"),
         ([m.queue("q", state="Closed"), m.pod("g", queue="q")], "queue q is closed"),
         ([m.queue("q", state="Closed"), inqueue(queue="q"), member()], ""),  # its object was admitted before (V4)
@@ -282,3 +284,103 @@ def test_k8_a_gang_of_minimum_0_whose_pods_timed_out_says_so() -> None:
     assert why is not None
     assert why.reason == "TimedOut"
     assert "timed out: 1 pod" in why.message
+
+
+@pytest.mark.parametrize(
+    ("minimum", "roles", "placed", "waits", "satisfied", "band"),
+    [
+        (2, {}, [], ["a"], True, Band.MINIMA),
+        (1, {}, ["a"], ["a"], False, Band.SURPLUS),
+        (1, {}, ["a"], ["a"], True, Band.SURPLUS),
+        (2, {"a": 2}, ["a"], ["a"], True, Band.MINIMA),
+        (2, {"a": 2}, ["a", "b"], ["b"], True, Band.SURPLUS),  # a lost member does not exist again yet
+    ],
+)
+def test_g3_g7_whether_what_waits_is_of_the_minima_or_surplus(
+    minimum: int, roles: dict[str, int], placed: list[str], waits: list[str], satisfied: bool, band: Band
+) -> None:
+    pods = [member(number, role=role, nodeName="n") for number, role in enumerate(placed)]
+    pods += [member(9 + number, role=role, cpu=TOO_LARGE) for number, role in enumerate(waits)]
+    waiting = Waiting(inqueue(minimum, roles=roles), pods)
+    gang = waiting.gang
+    gang.satisfied = satisfied
+    waiting.intake.queue(gang)
+    equivalence = waiting.direct.engine.parts.queues.equivalence_of(gang)
+    assert equivalence is not None
+    head = equivalence.head()
+    assert head is not None
+    assert head[0].band is band
+
+
+@pytest.mark.parametrize(("satisfied", "is_withdrawn"), [(True, True), (False, False)])
+def test_g10_a_gang_that_needs_nothing_any_more_says_nothing(satisfied: bool, is_withdrawn: bool) -> None:
+    """Of two pods one runs, and the other is gone: a gang that had started has nothing to wait for."""
+    waiting = Waiting(inqueue(2), member(nodeName="n"), member(1, cpu=TOO_LARGE))
+    waiting.direct.engine.run(1)
+    waiting.direct.delete("Pod", "g-1")
+    waiting.gang.satisfied = satisfied
+    decided: list[Decision] = []
+    reporter = waiting.direct.engine.parts.reporter
+    reporter._decide = decided.append
+    waiting.intake.queue(waiting.gang)
+    assert [one.message for one in decided if isinstance(one, Waits)] == ([""] if is_withdrawn else [])
+
+
+# ---- what makes claims useless (R7, P3)
+
+
+def grouped(*of_h: m.Obj, **fields: Any) -> Waiting:
+    names = '["default/g", "default/h"]'
+    pods = m.koordinator_gang("g", 1, groups=names, **fields)
+    return Waiting(*pods, *m.koordinator_gang("h", 1, 2, groups=names), *of_h)
+
+
+def test_r7_an_obstacle_of_a_gang_that_it_starts_with_makes_a_claim_useless() -> None:
+    waiting = grouped()
+    waiting.intake.read_all()
+    found = waiting.intake.claim_obstacle(waiting.gang)
+    assert found is not None
+    assert (found.reason, found.message) == (
+        "GroupNotReady", "default/h of its group waits: 1 of 2 pods exist, 1 more is needed"
+    )  # fmt: skip
+    waiting.gang.satisfied = True
+    assert waiting.intake.claim_obstacle(waiting.gang) is None
+    complete = grouped(*m.koordinator_gang("h", 1, 2, groups='["default/g", "default/h"]', first=1))
+    complete.intake.read_all()
+    assert complete.intake.claim_obstacle(complete.gang) is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "minimum", "beyond"), [(2, 2, False), (1, 2, True), (2, 3, True), (None, 9, False), (1, 1, False)]
+)
+def test_r7_v4_a_minimum_beyond_what_its_queue_may_ever_use_makes_a_claim_useless(
+    capability: int | None, minimum: int, beyond: bool
+) -> None:
+    """Other gangs of the queue do not count; pods that run do."""
+    limits = {"capability": {"cpu": str(capability)}} if capability else {}
+    pods = [member(0, nodeName="n"), *(member(number) for number in range(1, minimum))]
+    waiting = Waiting(
+        m.queue("q", **limits), m.pod("other", queue="q", nodeName="n"), inqueue(minimum, queue="q"), pods
+    )
+    found = waiting.intake.claim_obstacle(waiting.gang)
+    assert (found is not None) is beyond
+    assert found is None or found.of_queue
+
+
+# ---- a gang that comes to be unlike others
+
+
+def test_g9_a_gang_that_the_placement_of_others_matters_to_by_now_is_queued_by_itself() -> None:
+    pair = Pair()
+    gang, intake = pair.gang("b"), pair.parts.intake
+    assert pair.share()
+    assert intake.requeue_if_unlike(gang) is None, "nothing changed"
+    pair.direct.put(m.pod("alone", labels={"app": "a"}, affinity=SPREAD, nodeName="n"))
+    for name in "ab":
+        for number in range(2):
+            pair.direct.put(m.pod(f"{name}-{number}", TOO_LARGE, group=name, labels={"app": "a"}))
+    own = intake.requeue_if_unlike(gang)
+    assert own is not None
+    assert own is pair.parts.queues.equivalence_of(gang)
+    assert not pair.share()
+    assert intake.requeue_if_unlike(gang) is None, "it is by itself"

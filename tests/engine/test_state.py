@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from enbloc.api.allowed_namespaces import ALLOWED_NAMESPACES
@@ -13,6 +14,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import CPU
 from enbloc.engine.tables.tasks import Task, TaskStatus
+from enbloc.gangs.hints import RUN_TIME
 from engine.claims.scenes import Scene, group, name_of, pods_of, small
 from support import manifests as m
 
@@ -51,6 +53,7 @@ def event(prepared: str, **fields: Any) -> tuple[Scene, Task, bool]:
     ("prepared", "fields", "status", "node", "is_read"),
     [
         ("pending", {}, PENDING, "", False),
+        ("pending", {"restartPolicy": "Always"}, PENDING, "", False),
         ("pending", {"labels": {"a": "b"}}, PENDING, "", True),
         ("pending", {"cpu": 2}, PENDING, "", True),
         ("pending", {"priority": 5}, PENDING, "", True),
@@ -81,6 +84,7 @@ def test_the_status_of_a_task_after_its_pod_changed(
 ) -> None:
     scene, task, read = event(prepared, **fields)
     assert (task.status, task.node, read) == (status, node, is_read)
+    assert task.gang.priority == fields.get("priority", 0)
     assert task.labels.get("a") == (fields.get("labels", {}).get("a") if is_read else None)
     used = {"n": 0, "m": 0} | ({node: fields.get("cpu", 1)} if node else {})
     assert {name: 4 - scene.free_cpu(name) for name in "nm"} == used
@@ -222,6 +226,63 @@ def test_gangs_are_forgotten_with_the_last_that_is_left_of_them() -> None:
     assert scene.state.gang_table.priorities == {}
 
 
+def test_a_gang_without_an_object_stays_as_long_as_one_of_its_pods_is_left() -> None:
+    scene = Scene(m.node("n"), m.koordinator_gang("g", 2))
+    scene.delete_pod("g-0")
+    assert len(scene.state.gangs) == 1
+    scene.delete_pod("g-1")
+    assert not scene.state.gangs
+
+
+def test_v4_a_gang_is_read_when_the_queue_that_it_names_comes() -> None:
+    scene = Scene(m.node("n"), group(queue="late"), pods_of())
+    assert changed(scene, lambda scene: scene.direct.put(m.queue("late"))) == ["g"]
+    assert scene.state.queues.get("late").exists
+
+
+def test_a_gang_is_read_when_one_of_its_pods_is_evicted() -> None:
+    scene = Scene(m.node("n"), group(), pods_of(nodeName="n"))
+    assert changed(scene, lambda scene: scene.state.evict(scene.task("g-0"))) == ["g"]
+
+
+# ---- events that could help gangs that wait (G9)
+
+
+@pytest.mark.parametrize(("timed", "kind"), [(True, EventKind.FORECAST_CHANGED), (False, EventKind.VICTIMS_CHANGED)])
+def test_r8_the_start_of_a_pod_with_a_known_run_time_changes_the_forecast(timed: bool, kind: EventKind) -> None:
+    known, unknown = m.pod("known", nodeName="n", annotations={RUN_TIME: "10s"}), m.pod("unknown", nodeName="n")
+    scene = Scene(m.node("n"), known, unknown)
+    scene.state.timed = timed
+    for pod, kinds in ((unknown, set[EventKind]()), (known, {kind}), (known, set())):
+        started = {**pod, "status": {"startTime": "2026-01-01T00:00:00Z"}}
+        changed(scene, lambda scene, started=started: scene.direct.put(started))  # type: ignore[misc]
+        assert scene.state.events.kinds == kinds
+
+
+@pytest.mark.parametrize("kind", ["PersistentVolume", "PersistentVolumeClaim"])
+def test_g9_volumes_that_come_change_or_go_are_events_and_claims_are_known_by_name(kind: str) -> None:
+    scene = small()
+    namespace = "default" if kind == "PersistentVolumeClaim" else None
+    made = {"apiVersion": "v1", "kind": kind, "metadata": m.metadata("v", namespace), "spec": {}}
+    of_claim = kind == "PersistentVolumeClaim"
+    expected = {EventKind.VOLUME_CLAIM_CHANGED if of_claim else EventKind.VOLUME_CHANGED}
+    for gone, kinds in ((False, expected), (False, set()), (True, expected), (True, set())):
+        changed(scene, lambda scene, gone=gone: scene.state.put_volume(kind, made, gone))  # type: ignore[misc]
+        assert scene.state.events.kinds == kinds
+        if kinds and of_claim:
+            assert {one.subject for one in scene.state.events.of(EventKind.VOLUME_CLAIM_CHANGED)} == {("default", "v")}
+
+
+def test_p2_a_budget_counts_the_pods_that_exist_and_is_gone_when_it_is_deleted() -> None:
+    scene = Scene(m.node("n"), m.pod("p", labels={"app": "a"}, nodeName="n"))
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "minAvailable": 1}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": m.metadata("b"), "spec": spec}
+    for gone, known in ((False, 1), (True, 0)):
+        changed(scene, lambda scene, gone=gone: scene.state.put_budget(budget, gone))  # type: ignore[misc]
+        assert scene.state.events.kinds == {EventKind.BUDGET_CHANGED}
+        assert [len(one.expected) for one in scene.state.budgets.of(scene.task("p"))] == [1] * known
+
+
 # ---- nodes
 
 
@@ -273,6 +334,9 @@ def test_queues_are_kept_that_gangs_their_pods_or_their_demand_name() -> None:
     scene = Scene(m.node("n"), group("a", queue="of-gang"), m.pod("p", queue="of-pod"))
     for name in ("of-gang", "of-pod", "lost"):
         scene.state.queues.get(name)
+    moved = scene.gang("a")
+    scene.state.demand.set(moved, {CPU: 1}, {})
+    moved.spec = msgspec.structs.replace(moved.spec, queue="new")  # what it demands is counted where it was
     scene.state.tidy_queues()
     assert {"of-gang", "of-pod", "lost"} & scene.state.queues.queues.keys() == {"of-gang", "of-pod"}
 

@@ -160,6 +160,14 @@ def test_r8_easy_when_the_first_gang_could_start_and_what_is_kept_for_it(
     assert free(scene) == before
 
 
+@pytest.mark.parametrize(("needed", "left"), [(2, 1), (3, 1), (4, 0)])
+def test_r8_easy_room_that_the_first_gang_will_not_need_is_left_to_those_behind(needed: int, left: int) -> None:
+    """Of 4 cpus 1 is free now, and the others from 10 s on."""
+    scene = Scene(m.node("n"), running("a", 3, "n", 10), group(minimum=1), pods_of(count=1, cpu=needed))
+    with easy(scene).shadow(scene.gang(), Constraints(), 0, 1)(None):
+        assert scene.free_cpu("n") == left
+
+
 def test_r8_easy_a_forecast_is_made_once_for_a_position_and_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(m.node("n"), RUNS[:3], group(minimum=1), pods_of(count=1, cpu=2))
     backfill, made = easy(scene), list[int]()

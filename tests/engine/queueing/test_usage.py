@@ -248,6 +248,24 @@ def test_g12_a_cycle_is_due_when_accounts_change_places_where_the_order_decides(
     assert scene.usage.order_changed()
 
 
+def test_g12_the_next_cycle_is_due_for_the_queue_whose_accounts_change_places_first() -> None:
+    """In both `x` has used more and `y` uses now; in `q` it takes longer until `y` has used more."""
+    waiting = [gang(f"{queue}-{name}", queue, namespace=name) for queue in "qr" for name in "xy"]
+    running = [gang(f"{queue}-runs", queue, namespace="y", nodeName=node) for queue, node in ("qa", "rb")]
+    due_ns = {}
+    for queues in ("q", "r", "qr"):
+        fifo = [m.queue(name, dequeueStrategy="fifo") if name in queues else m.queue(name) for name in "qr"]
+        scene = Scene(fifo, *waiting, *running)
+        for name, part in (("q", 10), ("r", 20)):
+            record = UsageRecord({account: AccountRecord(HOUR // part, 0, 0) for account in ("x", "x/")})
+            scene.usage.observe(name, record)
+        scene.cycle()
+        scene.usage.order_changed()
+        due_ns[queues] = scene.usage.due() or 0
+    assert 0 < due_ns["r"] < due_ns["q"]
+    assert due_ns["qr"] == due_ns["r"]
+
+
 # ---- what a gang says of it
 
 
@@ -303,6 +321,13 @@ def test_g12_by_queue_a_gang_says_what_its_queue_used(used: dict[str, int], weig
     for name, amount in used.items():
         scene.usage.observe(name, UsageRecord({OF_QUEUE: AccountRecord(amount * HOUR, 0, 0)}))
     assert note(scene) == text
+
+
+def test_g12_by_queue_queues_in_a_circle_have_no_parent_and_are_compared() -> None:
+    scene = Scene(m.queue("q", parent="r"), m.queue("r", parent="q"), gang("waits"), gang("other", "r"), by="queue")
+    for name, amount in (("q", 3), ("r", 1)):
+        scene.usage.observe(name, UsageRecord({OF_QUEUE: AccountRecord(amount * HOUR, 0, 0)}))
+    assert note(scene) == "queue q used 1.5 of its share over the last hour"
 
 
 @pytest.mark.parametrize(

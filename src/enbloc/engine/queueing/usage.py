@@ -227,7 +227,7 @@ class Usage(Follower):
             shares = {one.name or one.queue: self._share_of(one) for one in others}
             own = shares.get(account.name or account.queue, 1) / max(1, sum(shares.values()))
             times = account.order.used * account.share / used / own if used else 0.0
-            if len(others) > 1 and round(times, 1) > 1:
+            if round(times, 1) > 1:
                 return f"{self._title(account, gang)} used {times:.1f} of its share over the last {self._span()}"
         return ""
 

@@ -255,7 +255,7 @@ def test_r8_the_start_of_a_pod_with_a_known_run_time_changes_the_forecast(timed:
     scene.state.timed = timed
     for pod, kinds in ((unknown, set[EventKind]()), (known, {kind}), (known, set())):
         started = {**pod, "status": {"startTime": "2026-01-01T00:00:00Z"}}
-        changed(scene, lambda scene, started=started: scene.direct.put(started))  # type: ignore[misc]
+        changed(scene, lambda scene, started=started: scene.direct.put(started))
         assert scene.state.events.kinds == kinds
 
 
@@ -267,7 +267,7 @@ def test_g9_volumes_that_come_change_or_go_are_events_and_claims_are_known_by_na
     of_claim = kind == "PersistentVolumeClaim"
     expected = {EventKind.VOLUME_CLAIM_CHANGED if of_claim else EventKind.VOLUME_CHANGED}
     for gone, kinds in ((False, expected), (False, set()), (True, expected), (True, set())):
-        changed(scene, lambda scene, gone=gone: scene.state.put_volume(kind, made, gone))  # type: ignore[misc]
+        changed(scene, lambda scene, gone=gone: scene.state.put_volume(kind, made, gone))
         assert scene.state.events.kinds == kinds
         if kinds and of_claim:
             assert {one.subject for one in scene.state.events.of(EventKind.VOLUME_CLAIM_CHANGED)} == {("default", "v")}
@@ -278,7 +278,7 @@ def test_p2_a_budget_counts_the_pods_that_exist_and_is_gone_when_it_is_deleted()
     spec = {"selector": {"matchLabels": {"app": "a"}}, "minAvailable": 1}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": m.metadata("b"), "spec": spec}
     for gone, known in ((False, 1), (True, 0)):
-        changed(scene, lambda scene, gone=gone: scene.state.put_budget(budget, gone))  # type: ignore[misc]
+        changed(scene, lambda scene, gone=gone: scene.state.put_budget(budget, gone))
         assert scene.state.events.kinds == {EventKind.BUDGET_CHANGED}
         assert [len(one.expected) for one in scene.state.budgets.of(scene.task("p"))] == [1] * known
 

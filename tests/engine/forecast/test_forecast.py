@@ -80,7 +80,7 @@ def test_r8_what_is_released_in_the_order_of_the_ends() -> None:
     )  # fmt: skip
     found = releases_of(scene.state, 5 * SECOND_NS)
     rows = scene.state.nodes.rows
-    assert [end // SECOND_NS for end in found.ends.tolist()] == [20, 20, 20, 30]
+    assert [end // SECOND_NS for end in found.ends_ns.tolist()] == [20, 20, 20, 30]
     assert found.steps == 3
     by_step: dict[int, list[tuple[int, int]]] = {}
     for step, row, cpu in zip(found.step.tolist(), found.rows.tolist(), found.amounts[CPU].tolist(), strict=True):
@@ -90,7 +90,7 @@ def test_r8_what_is_released_in_the_order_of_the_ends() -> None:
     )
     assert found.amounts[PODS].tolist() == [1, 1, 1, 1]
     first = found.until(0)
-    assert (len(first.ends), first.steps) == (len(by_step[0]), 1)
+    assert (len(first.ends_ns), first.steps) == (len(by_step[0]), 1)
     assert found.until(2).steps == 3
     assert releases_of(Scene(m.node("n")).state, 0).steps == 0
 

@@ -234,18 +234,18 @@ def test_g12_a_cycle_is_due_when_accounts_change_places_where_the_order_decides(
     scene = Scene(waiting, queue, gang("runs", namespace="y", nodeName="a"), **fields)
     scene.usage.observe("q", UsageRecord({name: AccountRecord(HOUR // 10, 0, 0) for name in ("x", "x/")}))
     scene.cycle()
-    assert scene.usage.order_changed() is is_due, "there was no order before"
+    assert scene.usage.note_ranks() is is_due, "there was no order before"
     assert (scene.usage.due() is not None) is is_due
-    assert not scene.usage.order_changed()
+    assert not scene.usage.note_ranks()
     if not is_due:
         return
     at_ns = scene.usage.due()
     assert at_ns is not None
     assert 0 < at_ns < HOUR
     scene.usage.cycle_begins(at_ns - SECOND)
-    assert not scene.usage.order_changed()
+    assert not scene.usage.note_ranks()
     scene.usage.cycle_begins(at_ns + SECOND)
-    assert scene.usage.order_changed()
+    assert scene.usage.note_ranks()
 
 
 def test_g12_the_next_cycle_is_due_for_the_queue_whose_accounts_change_places_first() -> None:
@@ -260,7 +260,7 @@ def test_g12_the_next_cycle_is_due_for_the_queue_whose_accounts_change_places_fi
             record = UsageRecord({account: AccountRecord(HOUR // part, 0, 0) for account in ("x", "x/")})
             scene.usage.observe(name, record)
         scene.cycle()
-        scene.usage.order_changed()
+        scene.usage.note_ranks()
         due_ns[queues] = scene.usage.due() or 0
     assert 0 < due_ns["r"] < due_ns["q"]
     assert due_ns["qr"] == due_ns["r"]

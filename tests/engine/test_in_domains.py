@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.node_trees import Asked
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
-from enbloc.gangs.model import ONLY_WAITING
+from enbloc.gangs.model import ONLY_WAITING, GangKey
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
 from engine.gang_states import gang, members, racks
 from support import manifests as m
@@ -214,7 +215,8 @@ def test_t1_rows_outside_of_the_chosen_domains_are_closed_to_the_tasks_of_their_
     state = racks(a=2)
     of = gang(topology_of_role={"w": RACK})
     (inside,), (outside,) = members(state, of, 1, role="w"), members(state, of, 1, role="m")
-    [stranger] = members(state, gang(topology_of_role={"w": RACK}), 1, role="w")
+    other = GangState(msgspec.structs.replace(of.spec, key=GangKey("t", "ns", "other")))
+    [stranger] = members(state, other, 1, role="w")
     before = Constraints(lambda one: [("reserved", np.array([False, True]))])
     chosen = [Option(part(of, "role", "w"), np.array([True, False]), None, ())]
 

@@ -337,12 +337,14 @@ def first_wave(world: dict[str, Any], gang: dict[str, Any], job: Obj | None) -> 
         for index in range(count if role in templates else 0):
             spec = templates[role]["spec"]
             request = reading.g6_request(spec)
-            pod = {"spec": spec, "metadata": {"namespace": gang["key"][1]}}
+            notes = (templates[role].get("metadata") or {}).get("annotations") or {}
+            pod = {"spec": spec, "metadata": {"namespace": gang["key"][1], "annotations": notes}}
             found.append(
                 {
                     "uid": f"awaited/{gang['key']}/{role}/{index}",
                     "namespace": gang["key"][1],
                     "name": f"{role}-{index}",
+                    "order": (0, False, index),
                     "pod": pod,
                     "reachable_from": volumes.g6_nodes_of_volumes(world, pod),
                     "gang": gang["key"],

@@ -619,5 +619,6 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "tenants": tenants,
     "unsupported": unsupported,
     "trees": tree_families.trees,
+    "freed-trees": tree_families.freed_trees,
 }
 LAYERS = (*generate.LAYERS, *FAMILIES)

@@ -315,3 +315,9 @@ def t5_asked_of(gang: Gang, task: dict[str, Any]) -> list[Part]:
         found.append(((), of_gang))
     of_pod = t5_of_pod(gang, task)
     return [*found, *(one for one in of_pod if one != (("gang",), of_gang))]
+
+
+def t5_asks(template: dict[str, Any]) -> bool:
+    """Whether a template's annotations name a level."""
+    notes = (template.get("metadata") or {}).get("annotations") or {}
+    return any(key == SPEC or ("topology" in key and key.startswith((KAI, KUEUE))) for key in notes)

@@ -180,15 +180,21 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
     for names in topology.t2_options(world, trial, parts[0], topology.t2_least(parts[0], certain(world, trial, gangs))):
         attempt = copy_trial(trial)
         attempt["within"] = [(parts[0], names)]
-        if t2_others(world, attempt, gangs, parts[1:]):
+        if t6_fits_in(world, attempt, gangs, parts[1:]):
             trial.update(attempt)
             trial["within"] = []
             return None
-    required = [part["gang"] for part in parts if part["required"] is not None]
+    required = topology.t1_without_domain(world, trial, parts, certain(world, trial, gangs))
     if not required:
         return g2_anywhere(world, trial, gangs)
     found = reasons.reason("Unschedulable", minima.needed_by_role(world, required[0]))
-    return {**found, "or": ("QueueFull",), "of": required[0]["key"], "each": {required[0]["key"]: found}}
+    each = {required[0]["key"]: {**found, "or": ("QueueFull",)}}
+    plain = g2_anywhere(world, copy_trial(trial), gangs) or found
+    if "QueueFull" in (plain["reason"], *(one["reason"] for one in plain.get("each", {}).values())):
+        for gang in gangs:  # which of them says so depends on the domain that was tried last
+            own = reasons.reason("Unschedulable", minima.needed_by_role(world, gang))
+            each[gang["key"]] = {**own, "or": ("QueueFull", "GroupNotReady")}
+    return {**found, "or": ("QueueFull",), "of": required[0]["key"], "each": each}
 
 
 def wanted_at_all(world: World, trial: Trial, gang: Gang) -> list[Task]:
@@ -207,8 +213,8 @@ def certain(world: World, trial: Trial, gangs: list[Gang]) -> list[Task]:
     return found
 
 
-def t2_others(world: World, trial: Trial, gangs: list[Gang], parts: list[Any]) -> bool:
-    """Whether all fit, each other part that requires a level in one domain of it: as the engine has them, or in any
+def t6_fits_in(world: World, trial: Trial, gangs: list[Gang], parts: list[Any]) -> bool:
+    """T6: whether all fit, each other part that requires a level in one domain of it: as the engine has them, or in any
     way there is."""
     if not parts:
         return g2_anywhere(world, trial, gangs) is None
@@ -218,12 +224,12 @@ def t2_others(world: World, trial: Trial, gangs: list[Gang], parts: list[Any]) -
         return True
     part, *others = parts
     if part["required"] is None:
-        return t2_others(world, trial, gangs, others)
+        return t6_fits_in(world, trial, gangs, others)
     domains = part["levels"][part["required"]]["domains"]
     for domain in sorted(set(domains.values()), key=topology.rank):
         attempt = copy_trial(trial)
         attempt["within"] = [*trial["within"], (part, topology.members(domains, domain))]
-        if t2_others(world, attempt, gangs, others):
+        if t6_fits_in(world, attempt, gangs, others):
             trial.update(attempt)
             return True
     return False
@@ -290,6 +296,23 @@ def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | Non
 
 def templates_fit(
     world: World, trial: Trial, gang: Gang, tasks: list[Task], is_wanted: Callable[[Trial], bool] = lambda way: True
+) -> bool:
+    """Places pods that do not exist yet; together, if they ask for it (T1, T2)."""
+    parts = topology.t1_parts(world, gang, tasks) if gang["asks"] else []
+    if not parts:
+        return parts is not None and templates_fit_within(world, trial, gang, tasks, is_wanted)
+    for names in topology.t2_options(world, trial, parts[0], topology.t2_least(parts[0], tasks)):
+        attempt = copy_trial(trial)
+        attempt["within"] = [(parts[0], names)]
+        if templates_fit_within(world, attempt, gang, tasks, is_wanted):
+            trial.update(attempt)
+            trial["within"] = []
+            return True
+    return False
+
+
+def templates_fit_within(
+    world: World, trial: Trial, gang: Gang, tasks: list[Task], is_wanted: Callable[[Trial], bool]
 ) -> bool:
     """Places pods that do not exist yet, one after the other (again, where one must be beside others that come after
     it: G6), or else in any way there is. Which one is free: one that leaves the nodes where the engine binds pods of
@@ -488,8 +511,8 @@ def one_by_one(
     parts = topology.t1_parts(world, gang, tasks) if gang["asks"] else []
     trial["within"] = []
     for part in parts or ():
-        if part["required"] is not None and not topology.t4_pinned(world, trial, part):
-            trial["within"].append((part, topology.t4_best_for(world, trial, part)))
+        if part["required"] is not None:
+            trial["within"].append((part, topology.t4_domain(world, trial, part)))
     for task in tasks:
         if most == 0:
             break

@@ -46,7 +46,21 @@ def broken_promises(
     together = p2_budgets_allow(world, [task for one in lower for task in one])
     if action == "preempt" and together and suffices(world, unit, lower, pieces):
         found.append(f"{what}: priority {level} is touched, and lower ones suffice")
+    if action == "preempt" and not t7_costs_least(world, unit, pieces, allowed, level):
+        found.append(f"{what}: one pod of another domain would do")
     return found
+
+
+def t7_costs_least(
+    world: World, unit: list[Gang], pieces: list[list[Task]], allowed: list[list[Task]], level: int
+) -> bool:
+    """T7, P1: of several domains the one whose victims cost least: no other is freed by one pod where several leave."""
+    if not any(gang["asks"] for gang in unit) or sum(map(len, pieces)) < 2:
+        return True
+    single = [one for one in allowed if len(one) == 1 and evictable.priority_of(world, one) <= level]
+    nodes = {task["node"] for one in pieces for task in one}
+    elsewhere = [one for one in single if one[0]["node"] not in nodes]
+    return not any(p2_budgets_allow(world, one) and suffices(world, unit, [one], pieces) for one in elsewhere)
 
 
 def pieces_of(world: World, victims: list[Task]) -> list[list[Task]] | None:

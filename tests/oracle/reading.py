@@ -58,7 +58,10 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
         gang["asked"] = node_trees.t5_of_gang(gang)
         for task in gang["tasks"]:
             task["asked"] = node_trees.t5_asked_of(gang, task)
-        gang["asks"] = gang["asked"] is not None or any(task["asked"] for task in gang["tasks"])
+        asks = [bool(task["asked"]) for task in gang["tasks"]]
+        asks += [bool(node_trees.t5_asked_of(gang, task)) for task in gang["first_wave"]]
+        asks += [node_trees.t5_asks(template) for template in gang["templates"].values()]
+        gang["asks"] = gang["asked"] is not None or any(asks)
     return world
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.units import SECOND
-from oracle import claims, groups, minima, order, placing, ports, predicates, queues, run_times, waves
+from oracle import claims, groups, minima, order, placing, ports, predicates, queues, run_times, topology, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -120,7 +120,7 @@ def r4_plan(world: World, unit: list[Gang]) -> bool:
     lower = [gang for gang in reserving(world) if gang["priority"] < below]
     ignored = {gang["key"] for gang in lower}
     plan = {**new_plan(world, ignored), "started": r4_started(world, ignored)}
-    chosen = r4_places(world, unit, plan, r6_limit(world))
+    chosen = t7_places(world, unit, plan, r6_limit(world))
     if chosen is None:
         return False
     for gang in unit:
@@ -129,6 +129,22 @@ def r4_plan(world: World, unit: list[Gang]) -> bool:
             claims.make(world, gang["key"], "reserve", slots)
     r3_end_those_taken_over(world, lower)
     return True
+
+
+def t7_places(world: World, unit: list[Gang], plan: dict[str, Any], limit: int) -> list[tuple[Task, str]] | None:
+    """T7: of those that must be together in one domain: the one with the most room now, or the next in which nodes
+    can be reserved for all of them."""
+    for within in topology.t7_choices(world, plan["trial"], unit):
+        attempt = {
+            **plan,
+            "reserved": {node: dict(amounts) for node, amounts in plan["reserved"].items()},
+            "idle": {node: dict(free) for node, free in plan["idle"].items()},
+            "trial": {**placing.copy_trial(plan["trial"]), "within": within},
+        }
+        chosen = r4_places(world, unit, attempt, limit)
+        if chosen is not None:
+            return chosen
+    return None
 
 
 def r4_places(world: World, unit: list[Gang], plan: dict[str, Any], limit: int) -> list[tuple[Task, str]] | None:
@@ -160,9 +176,9 @@ def r4_places(world: World, unit: list[Gang], plan: dict[str, Any], limit: int) 
 def r6_needs_more_nodes(world: World, unit: list[Gang]) -> bool:
     """R6: whether a gang needs more nodes than may be reserved, were it alone: then it says so."""
     others = {gang["key"] for gang in reserving(world)}
-    if r4_places(world, unit, new_plan(world, others), r6_limit(world)) is not None:
+    if t7_places(world, unit, new_plan(world, others), r6_limit(world)) is not None:
         return False
-    return r4_places(world, unit, new_plan(world, others), len(world["nodes"])) is not None
+    return t7_places(world, unit, new_plan(world, others), len(world["nodes"])) is not None
 
 
 def new_plan(world: World, ignored: set[Any]) -> dict[str, Any]:
@@ -210,6 +226,8 @@ def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit
         if predicates.g6_standing_reason(gang, task, node) is not None:
             continue
         if not may_claim(world, plan, node, task, limit):
+            continue
+        if not topology.t1_is_open(world, plan["trial"], gang, task, node["name"]):
             continue
         if not ports.g6_ports_are_free(world, plan["trial"], task, node["name"]):
             continue
@@ -345,7 +363,7 @@ def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
         for task in tasks:
             if task["uid"] in slots:
                 take(plan, slots[task["uid"]], task)
-        for task in tasks:
+        for task in tasks if not gang["asks"] else ():  # T7: elsewhere may be another domain
             if task["uid"] not in slots:
                 node = r6_nearest(world, plan, gang, task, r6_limit(world))
                 if node is not None:
@@ -429,6 +447,8 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
         for resource, count in reserved[node["name"]].items():
             if count > node["allocatable"].get(resource, 0):
                 return False
+    if not topology.t7_will_be_together(world, gang, claim["slots"]):
+        return False
     asked: Amounts = {}
     for task in tasks:
         queues.add(asked, task["request"])
@@ -475,7 +495,17 @@ def of_minima(world: World, gang: Gang) -> Amounts:
 
 
 def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
-    """R7: a reserved task is allocated on its node once the room there suffices."""
+    """R7: a reserved task is allocated on its node once the room there suffices; T7: all of them, or none, where they
+    are to be together."""
+    before = placing.copy_trial(trial)
+    take_places_with_room(world, trial, gang)
+    waits = [task for task in gang["tasks"] if task["uid"] in claims.slots_of(world, gang["key"], "reserve")]
+    left = [task for task in waits if minima.is_waiting(world, task) and task["uid"] not in trial["placed"]]
+    if gang["asks"] and waits and (left or not topology.t7_is_together(world, trial, gang)):
+        trial.update(before)
+
+
+def take_places_with_room(world: World, trial: dict[str, Any], gang: Gang) -> None:
     slots = claims.slots_of(world, gang["key"], "reserve")
     for task in reserved_tasks(world, gang):
         node = slots[task["uid"]]

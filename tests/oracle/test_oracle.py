@@ -39,6 +39,7 @@ SEEDS = {
     "tenants": 20,
     "unsupported": 10,
     "trees": 30,
+    "freed-trees": 10,
 }
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from oracle import minima, node_trees
+from oracle import minima, node_trees, predicates
 from oracle.adapter import natural_key
 
 World = dict[str, Any]
@@ -62,9 +62,8 @@ def is_in(part: Part, gang: Gang, task: Task) -> bool:
 
 
 def asked_of(gang: Gang, task: Task) -> list[Any]:
-    """Pods that do not exist yet are asked what their gang's object says."""
-    of_gang = [((), gang["asked"])] if gang["asked"] is not None else []
-    found: list[Any] = task.get("asked", of_gang)
+    """Of pods that do not exist yet what their template says counts."""
+    found: list[Any] = task["asked"] if "asked" in task else node_trees.t5_asked_of(gang, task)
     return found
 
 
@@ -198,10 +197,20 @@ def t2_least(part: Part, certain: list[Task]) -> dict[str, int]:
     return {one: sum(1 for task in tasks if task in certain) for one, tasks in classes.items()}
 
 
-def t4_best_for(world: World, trial: Trial, part: Part) -> Names:
-    """T4: the domain for members that start one by one, where none has a place: the best one with room for all of them
-    (T2), or else the one with the most room."""
+def t1_without_domain(world: World, trial: Trial, parts: list[Part], certain: list[Task]) -> list[Gang]:
+    """T1, G10: gangs that require a level, the one first of which a part fits in no domain, each class by itself."""
+    required = [part for part in parts if part["required"] is not None]
+    stuck = [one for one in required if next(t2_options(world, trial, one, t2_least(one, certain)), None) is None]
+    return [part["gang"] for part in [*stuck, *required]]
+
+
+def t4_domain(world: World, trial: Trial, part: Part) -> Names:
+    """T4: the domain for members that start one by one: that of those that have a place; where none has, the best one
+    with room for all of them (T2), or else the one with the most room."""
     domains = part["levels"][part["required"]]["domains"]
+    pinned = {domains.get(name) for name in t4_pinned(world, trial, part)}
+    if pinned:
+        return members(domains, pinned.pop()) if len(pinned) == 1 and None not in pinned else frozenset()
     for names in t2_options(world, trial, part, t2_least(part, part["tasks"])):
         around = {domains[name] for name in names if name in domains}
         if len(around) == 1:
@@ -213,3 +222,76 @@ def t4_best_for(world: World, trial: Trial, part: Part) -> Names:
 
     best = min(set(domains.values()), key=lambda one: (-room(one), rank(one)), default=None)
     return members(domains, best) if best is not None else frozenset()
+
+
+# ---- T7
+
+
+def t7_choices(world: World, trial: Trial, unit: list[Gang]) -> Iterator[list[tuple[Part, Names]]]:
+    """T7: a domain for each part that requires a level, in which it would fit if the domain were empty; those with the
+    most room now first. If nothing must be together: one choice, which closes nothing."""
+    parts, certain = [], []
+    for gang in unit:
+        needed, rest, short = minima.o1_split(world, gang)
+        tasks = [*needed, *(rest if short else [])]
+        found = t1_parts(world, gang, tasks) if gang["asks"] else []
+        if found is None:
+            return
+        for part in found:
+            of_rest = [task for task in part["tasks"] if task in rest]
+            any_of = short if len(of_rest) == len(rest) else 0
+            part["size"] = len(part["tasks"]) - len(of_rest) + any_of
+        parts += [part for part in found if part["required"] is not None]
+        certain += [*needed, *(rest if short == len(rest) else [])]
+    yield from t7_choose(world, trial, parts, certain, [])
+
+
+def t7_choose(world: World, trial: Trial, parts: list[Part], certain: list[Task], chosen: list[Any]) -> Iterator[Any]:
+    if not parts:
+        yield chosen
+        return
+    part, least = parts[0], t2_least(parts[0], certain)
+    domains = part["levels"][part["required"]]["domains"]
+    now = {**trial, "within": chosen}
+    empty = {**now, "free": {node["name"]: dict(node["allocatable"]) for node in world["nodes"]}}
+    ranked = []
+    for domain in set(domains.values()):
+        names = members(domains, domain)
+        if not set(t4_pinned(world, trial, part)) <= names:
+            continue
+        kinds = t2_classes(part)
+        if all(t7_room(world, empty, part, tasks[0], names) >= least[one] for one, tasks in kinds.items()):
+            counts = {one: t7_room(world, now, part, tasks[0], names) for one, tasks in kinds.items()}
+            room = sum(min(least[one], count) for one, count in counts.items())
+            room = min(sum(counts.values()), part["size"] - sum(least.values()) + room)
+            ranked.append((-room, rank(domain), names))
+    for _, _, names in sorted(ranked, key=lambda one: one[:2]):
+        yield from t7_choose(world, trial, parts[1:], certain, [*chosen, (part, names)])
+
+
+def t7_room(world: World, trial: Trial, part: Part, task: Task, names: Names) -> int:
+    """How many tasks like this one fit on these nodes, whether they are reserved for others or not."""
+    count = 0
+    for node in world["nodes"]:
+        is_open = t1_is_open(world, {**trial, "counts_room": True}, part["gang"], task, node["name"])
+        if node["name"] in names and is_open and predicates.g6_standing_reason(part["gang"], task, node) is None:
+            free = trial["free"][node["name"]]
+            count += max(0, min(free.get(name, 0) // asked for name, asked in task["request"].items()))
+    return count
+
+
+def t7_is_together(world: World, trial: Trial, gang: Gang) -> bool:
+    """Whether all its members that have a place, with those of the trial, are where they must be."""
+    parts = t1_parts(world, gang, gang["tasks"])
+    for part in parts or ():
+        if part["required"] is not None:
+            domains = part["levels"][part["required"]]["domains"]
+            found = {domains.get(name) for name in t4_pinned(world, trial, part)}
+            if len(found) > 1 or None in found:
+                return False
+    return parts is not None
+
+
+def t7_will_be_together(world: World, gang: Gang, slots: dict[str, str]) -> bool:
+    """R7, T7: reserved nodes are of use only if they are in one domain, still."""
+    return not gang["asks"] or t7_is_together(world, {"placed": {**world["placed"], **slots}, "gone": set()}, gang)

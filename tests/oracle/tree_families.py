@@ -30,6 +30,29 @@ def trees(rng: random.Random) -> Scenario:
     return documents, settings
 
 
+def freed_trees(rng: random.Random) -> Scenario:
+    """T7: such gangs preempt, reclaim and starve in crowded clusters."""
+    documents = [*generate.priority_classes(), *tree_nodes(rng), *tree_objects(rng)]
+    names: list[str | None] = [None]
+    if rng.random() < 0.4:
+        found = generate.queues(rng)
+        documents += found
+        parents = {one["spec"].get("parent") for one in found}
+        names += [one["metadata"]["name"] for one in found if one["metadata"]["name"] not in parents]
+    for number in range(rng.randint(5, 10)):
+        documents += tree_gang(rng, f"g{number}", rng.choice(names))
+    if rng.random() < 0.5:
+        generate.protect(rng, documents)
+    generate.patience(rng, documents)
+    documents += generate.edits(rng, documents, ("restart", "restart", "delete", "node", "cordon"))
+    documents += tree_edits(rng, documents) if rng.random() < 0.4 else []
+    actions = ["enqueue", "allocate", "backfill"]
+    actions += rng.choice([[], ["preempt"], ["preempt"], ["preempt", "reclaim"]])
+    if rng.random() < 0.6:
+        return documents, generate.starving_settings(rng, actions)
+    return documents, {"actions": ", ".join(actions), "koordinator": {"defaultWaitingTime": "60s"}}
+
+
 def tree_nodes(rng: random.Random) -> list[Obj]:
     found = generate.nodes(rng, 5)
     more = rng.randint(1, 3)

@@ -80,7 +80,8 @@ def placeholder(world: World, gang: Gang, name: str) -> Task:
     number = int(name.partition("/")[2])
     title = f"{gang['title'].rpartition('/')[2]}-{name.replace('/', '-')}"
     uid = f"later/{'/'.join(gang['key'])}/{name}"
-    pod = {"spec": template["spec"], "metadata": {"namespace": gang["key"][1]}}
+    notes = (template.get("metadata") or {}).get("annotations") or {}
+    pod = {"spec": template["spec"], "metadata": {"namespace": gang["key"][1], "annotations": notes}}
     return {
         "uid": uid,
         "slot": name,

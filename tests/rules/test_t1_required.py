@@ -151,3 +151,56 @@ def test_t1_g10_of_a_group_the_gang_without_a_domain_says_so_and_the_other_that_
     assert answer.pending("default/y")["missing"] == {"": 5}
     assert answer.pending("default/x")["missing"] == {"": 1}
     assert answer.why("default/x").startswith("default/y of its group waits: 5 pods must fit in one domain")
+
+
+def test_t5_g3_surplus_waits_for_no_level_that_other_roles_require() -> None:
+    """The partitions of role b require a tier that does not exist; pods of role a start one by one."""
+    job = m.job("g", m.role("a", 3, 1), m.role("b", 1, 0))
+    job["spec"]["tasks"][1]["partitionPolicy"] = {
+        "totalPartitions": 1,
+        "partitionSize": 1,
+        "networkTopology": {"mode": "hard", "highestTierName": "none"},
+    }
+    answer = simulate(r.nodes({"a": 1}), HYPER_NODES, job, until="20s")
+    assert sorted(answer.nodes("g")) == ["g-a-0", "g-a-1", "g-a-2"]
+
+
+def whole_job(name: str, annotations: dict[str, str] | None = None, **spec: object) -> dict[str, object]:
+    """Two waves of two pods, of different classes, that start only if both fit."""
+    roles = [m.role("a", 2, 2), m.role("b", 2, 2, memory="1Gi")]
+    roles[1]["dependsOn"] = {"name": ["a"]}
+    for role in roles:
+        role["template"].setdefault("metadata", {}).setdefault("annotations", {}).update(annotations or {})
+    found: dict[str, object] = m.job(name, *roles, annotations={"enbloc.dev/depends-on-gang": "true"}, **spec)
+    return found
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        whole_job("g", networkTopology={"mode": "hard", "highestTierAllowed": 1}),
+        whole_job("g", r.kai_annotations("dc", r.RACK)),
+    ],
+    ids=["volcano", "kai"],
+)
+@pytest.mark.parametrize(("racks", "starts"), [({"a": [2], "b": [2]}, False), ({"a": [2], "b": [4]}, True)])
+def test_t1_d5_later_waves_have_room_in_the_domain_of_the_first(
+    job: dict[str, object], racks: dict[str, int | list[int]], starts: bool
+) -> None:
+    answer = simulate(HYPER_NODES, KAI_TREE, r.nodes(racks, "one"), job, until="20s")
+    assert r.racks_of(answer.nodes("g")) == (["b"] if starts else [])
+
+
+def test_t1_g8_room_for_awaited_pods_is_left_in_one_domain() -> None:
+    """The job's pods are created in the next cycle: the small pod leaves them the rack that has room for both."""
+    job = m.job("g", m.role("a", 1, 1, cpu=2), m.role("b", 1, 1, cpu=2, memory="1Gi"), priority="high")
+    for role in job["spec"]["tasks"]:
+        role["template"].setdefault("metadata", {})["annotations"] = r.kai_annotations("dc", r.RACK)
+    small = m.pod("small", 1, nodeSelector={"kubernetes.io/hostname": "b-0"})
+    nodes = r.nodes({"a": [2], "b": [4]}, "one")
+    for node in nodes:
+        node["metadata"]["labels"]["kubernetes.io/hostname"] = node["metadata"]["name"]
+    high = m.priority_class("high", 1000)
+    answer = simulate(high, KAI_TREE, nodes, job, small, config={"actions": "enqueue, allocate, preempt"}, until="20s")
+    assert r.racks_of(answer.nodes("g")) == ["b"]
+    assert not answer.evicted()

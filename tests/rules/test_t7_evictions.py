@@ -65,3 +65,16 @@ def test_t7_one_rack_is_reserved_for_a_starving_gang() -> None:
     answer = simulate(r.nodes({"a": 2, "b": 2}), small, r.native("g", 8, at="3s"), config=config)
     assert len(r.racks_of(answer.nodes("g-"))) == 1
     assert answer.first_bound("g-")["g-0"] < 55
+
+
+def test_t7_r7_a_reservation_ends_when_its_nodes_are_in_one_rack_no_longer() -> None:
+    arguments = {"starvingJobTimeThreshold": 5, "reservedNodePercent": 100}
+    config = {"actions": [{"name": "allocate"}, {"name": "reserve", "arguments": arguments}]}
+    moved = m.patch("10s", "Node", "a-1", metadata={"labels": {r.RACK: "b"}})
+    small = [m.pod(f"s{n}", 4, run_time="60s") for n in range(2)]
+    late = m.pod("late", 2, at="12s", nodeSelector={r.RACK: "b"}, run_time="5s")
+    freed = m.step("11s", "delete", "Pod", "s1")
+    answer = simulate(
+        r.nodes({"a": 2}), small, r.native("g", 8, at="1s"), moved, freed, late, config=config, until="30s"
+    )
+    assert answer.first_bound("late") == {"late": 12.0}

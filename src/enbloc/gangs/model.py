@@ -46,6 +46,8 @@ class Template(msgspec.Struct, frozen=True):
     """The role's minimum."""
     pod_spec: Mapping[str, Any]
     labels: Mapping[str, str] = {}
+    topology: tuple[PodTopology, ...] = ()
+    """What its annotations ask for (T5)."""
 
 
 class Complaint(NamedTuple):

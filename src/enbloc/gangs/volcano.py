@@ -321,7 +321,8 @@ def _templates(minima: Mapping[str, int], job: Obj | None) -> dict[str, Template
         if count > 0:
             template = task["template"]
             labels = (template.get("metadata") or {}).get("labels") or {}
-            found[name] = Template(count, template["spec"], labels)
+            asked = topology.of_pod({"metadata": template.get("metadata") or {}})
+            found[name] = Template(count, template["spec"], labels, asked)
     return found
 
 

@@ -29,6 +29,7 @@ def make_placeholders(
     copy = GangState(gang.spec)
     copy.priority = gang.priority
     copy.pending[role] = count
+    gang.has_topology_of_pods = gang.has_topology_of_pods or bool(template.topology)
     job = gang.spec.title.rpartition("/")[2]
     found = []
     for index in range(first, first + count):
@@ -43,6 +44,7 @@ def make_placeholders(
             node="",
             status=TaskStatus.PENDING,
             ours=True,
+            topology=template.topology,
         )
         found.append(Task(facts, state.class_of(gang, facts), copy, role, index))
     return found

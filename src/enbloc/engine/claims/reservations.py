@@ -17,6 +17,8 @@ from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import passes_filters
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS, BEYOND_ROOM, EventKind
+from enbloc.engine.placement.domain_choices import is_together
+from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools, Ints, total
 from enbloc.engine.tables.tasks import GangState, Task
@@ -219,6 +221,8 @@ class Reservations:
             return Ending(self.ended, f"pods with a reserved node do not wait any more: {listed(left, 8)}")
         if unfit := sorted({slot.node for slot in slots if not self._holds(slot)}):
             return Ending(self.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
+        if is_constrained(gang) and not is_together(self._state, gang, self.of(gang)):
+            return Ending(self.ended, "reserved nodes are in different domains now")
         if is_beyond_queue(self._state, gang, total(task.cls.request for task in claim.tasks)):
             return Ending(self.ended, f"its pods request more than queue {gang.spec.queue} may use")
         recreating = sum(slot.task is None for slot in claim.slots.values())

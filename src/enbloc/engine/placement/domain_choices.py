@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -71,11 +71,13 @@ def _if_empty(state: State, ident: int, level: Level, closed: Bools | None) -> I
     return found.astype(np.int64)
 
 
-def is_together(state: State, gang: GangState) -> bool:
-    """Whether the tasks of a gang that are placed satisfy what is required of their place (T1)."""
+def is_together(state: State, gang: GangState, places: Mapping[str, str] | None = None) -> bool:
+    """Whether the tasks of a gang that are placed satisfy what is required of their place (T1). `places`: by UID, where
+    others are to be."""
     domains: dict[object, set[int]] = {}
     for task in gang.tasks.values():
-        row = state.nodes.rows.get(task.node) if task.status in PINS else None
+        node = task.node if task.status in PINS else (places or {}).get(task.uid, "")
+        row = state.nodes.rows.get(node)
         if row is None:
             continue
         for name, constraint in constraints_on(task):

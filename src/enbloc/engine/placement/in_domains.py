@@ -19,7 +19,7 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.domains import PINS, SLICE, WHOLE, Domains, Option, Part, constraints_on, is_split
+from enbloc.engine.placement.domains import PINS, SLICE, WHOLE, Domains, Option, Part, constraints_on, is_split, part_of
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools
@@ -47,7 +47,7 @@ def has_topology(requests: Sequence[PlacementRequest]) -> bool:
         spec = one.gang.spec
         if spec.topology is not None or is_split(spec):
             return True
-        if one.gang.has_topology_of_pods and any(task.topology for task in (*one.needed, *one.rest)):
+        if one.gang.has_topology_of_pods and any(task.topology for task in (*one.must, *one.rest)):
             return True
     return False
 
@@ -93,7 +93,10 @@ def within_pins(
     found = parts_of(state, PlacementRequest(gang, tasks))
     if isinstance(found, Diagnosis):
         failure = found
-        return constraints.closing(failure.message, np.ones(state.nodes.count, np.bool_)), lambda count: failure
+        known = _with_known_levels(state, gang, tasks)
+        if known:
+            constraints, _ = within_pins(state, gang, known, constraints)
+        return _closing_to_others(constraints, known, failure.message, state.nodes.count), lambda count: failure
     bound = [part for part in found if part.asked.required is not None]
     if not bound:
         return constraints, None
@@ -108,6 +111,28 @@ def within_pins(
         return _no_domain(state, of_part, closed_to(state, of_part, constraints, ()), unproved=False)
 
     return within(constraints, chosen), why
+
+
+def _with_known_levels(state: State, gang: GangState, tasks: Sequence[Task]) -> list[Task]:
+    """Those of several tasks whose own parts require no level that does not exist."""
+    is_known: dict[object, bool] = {}
+    for task in tasks:
+        part = part_of(task)
+        if part not in is_known:
+            is_known[part] = not isinstance(parts_of(state, PlacementRequest(gang, [task])), Diagnosis)
+    found = [task for task in tasks if is_known[part_of(task)]]
+    return found if len(found) < len(tasks) else []
+
+
+def _closing_to_others(constraints: Constraints, known: Sequence[Task], why: str, count: int) -> Constraints:
+    """These constraints, with every row closed to tasks that are not known."""
+    before, uids, every = constraints.closed, {task.uid for task in known}, np.ones(count, np.bool_)
+
+    def closed(task: Task) -> list[tuple[str, Bools]]:
+        found = list(before(task)) if before is not None else []
+        return found if task.uid in uids else [*found, (why, every)]
+
+    return constraints._replace(closed=closed)
 
 
 def _open_option(state: State, part: Part, closed: Bools | None) -> Option:
@@ -220,14 +245,15 @@ def closed_to(state: State, part: Part, constraints: Constraints, chosen: Sequen
 
 
 def within(constraints: Constraints, chosen: Sequence[Option]) -> Constraints:
-    """These constraints, with the rows outside of the chosen options closed to their parts."""
+    """These constraints, with the rows outside of the chosen options closed to their parts; to placeholders too, which
+    belong to a copy of the gang."""
     before = constraints.closed
-    outside = [(one.part.gang, (one.part.name, one.part.constraint), ~one.rows) for one in chosen]
+    outside = [(one.part.gang.key, (one.part.name, one.part.constraint), ~one.rows) for one in chosen]
 
     def closed(task: Task) -> list[tuple[str, Bools]]:
         found = list(before(task)) if before is not None else []
         of_task = constraints_on(task)
-        return [*found, *((OUTSIDE, rows) for gang, key, rows in outside if gang is task.gang and key in of_task)]
+        return [*found, *((OUTSIDE, rows) for gang, key, rows in outside if gang == task.gang.key and key in of_task)]
 
     return constraints._replace(closed=closed)
 

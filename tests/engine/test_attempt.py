@@ -9,7 +9,7 @@ import pytest
 
 from enbloc.config import parse
 from enbloc.engine.decisions import Bind
-from enbloc.engine.placement.attempt import attempt, runs
+from enbloc.engine.placement.attempt import attempt, one_by_one, runs
 from enbloc.engine.placement.constraints import UNCONSTRAINED
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
@@ -151,11 +151,8 @@ def test_g6_a_task_that_stateful_filters_concern_is_a_run_of_its_own() -> None:
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     state = knowing(m.node("n")).engine.state
-    port = {"name": "c", "ports": [{"hostPort": 80}], "resources": m.requests(1)}
     of = gang()
-    with_port = state.classes.of("default", {"containers": [port]})
-    plain = members(state, of, 1, 1, 1, namespace="default")
-    ports = [task(of, f"port{n}", n, cls=with_port) for n in range(2)]
+    plain, ports = members(state, of, 1, 1, 1, namespace="default"), with_port(state, of, 2)
     assert shown(state, [plain[0], *ports, *plain[1:]]) == "0 | port0 | port1 | 1 2"
     state = knowing(m.node("n"), m.pod("runs", nodeName="n", affinity=affinity)).engine.state
     for labels, expected in (({"app": "x"}, "0 | 1"), ({"app": "y"}, "0 1")):
@@ -165,28 +162,77 @@ def test_g6_a_task_that_stateful_filters_concern_is_a_run_of_its_own() -> None:
 # ---- why an attempt failed
 
 
+def with_port(state: State, of: GangState, count: int) -> list[Task]:
+    """Tasks of 1 cpu, of which a node holds one."""
+    port = {"name": "c", "ports": [{"hostPort": 80}], "resources": m.requests(1)}
+    cls = state.classes.of("default", {"containers": [port]})
+    return [task(of, f"port{n}", n, cls=cls) for n in range(count)]
+
+
 @pytest.mark.parametrize(
-    ("cpus", "config", "is_proved"),
+    ("cpus", "rest", "is_proved"),
     [
-        ([2, 2, 2], "", True),  # equal tasks: greedy placement is exact
-        ([3, 3, 1], "", True),  # two kinds: the search finds that there is too little
-        ([1, 3, 3], "", True),
-        ([2, 2, 2], "port", False),  # which of the nodes a port is free on is not searched for
+        ([2, 2, 2], [], True),  # equal tasks: greedy placement is exact
+        ([2, 2, 2], [1], True),  # whatever there is beyond the minimum
+        ([3, 3, 1], [], True),  # two kinds: the search finds that there is too little
+        ([1, 3, 3], [], True),
+        ([], [], False),  # which of the nodes a port is free on is not searched for
     ],
 )
-def test_t6_a_failure_that_no_other_assignment_avoids_is_proved(cpus: list[int], config: str, is_proved: bool) -> None:
+def test_t6_a_failure_that_no_other_assignment_avoids_is_proved(
+    cpus: list[int], rest: list[int], is_proved: bool
+) -> None:
     direct = knowing(m.node("n", 4))
-    state, placer = direct.engine.state, direct.engine.parts.placer
+    state = direct.engine.state
     of = gang(len(cpus))
-    tasks = members(state, of, *cpus, namespace="default")
-    if config:
-        port = {"name": "c", "ports": [{"hostPort": 80}], "resources": m.requests(1)}
-        tasks = [task(of, f"port{n}", n, cls=state.classes.of("default", {"containers": [port]})) for n in range(2)]
-    transaction = Transaction(state)
-    failure = attempt(placer, [PlacementRequest(of, tasks)], transaction, UNCONSTRAINED)
+    tasks = members(state, of, *cpus) or with_port(state, of, 2)
+    request = PlacementRequest(of, tasks, members(state, of, *rest))
+    failure = attempt(direct.engine.parts.placer, [request], Transaction(state), UNCONSTRAINED)
     assert failure is not None
     assert failure.proved == is_proved
     assert all(one.status is TaskStatus.PENDING for one in tasks)
+
+
+def test_g3_tasks_that_stateful_filters_concern_make_up_the_total() -> None:
+    """Two of three, each on a node of its own: no search helps if the first tries do not count."""
+    direct = knowing(m.node("a"), m.node("b"))
+    state = direct.engine.state
+    of = gang(2)
+    request = PlacementRequest(of, (), with_port(state, of, 3), 2)
+    assert attempt(direct.engine.parts.placer, [request], Transaction(state), UNCONSTRAINED) is None
+    assert sorted(one.node for one in of.tasks.values()) == ["", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "most", "placed", "missing"),
+    [
+        ([1, 1, 1], None, "0 1 2", 0),
+        ([1, 1, 1], 2, "0 1", 0),
+        ([1, 1, 1, 1, 1], None, "0 1 2 3", 1),
+        ([5, 1, 6, 1], None, "1 3", 2),  # those behind one that does not fit are placed
+        ([5, 1, 1], 1, "1", 1),
+    ],
+)
+def test_g3_tasks_that_are_placed_one_by_one(cpus: list[int], most: int | None, placed: str, missing: int) -> None:
+    direct = knowing(m.node("n", 4))
+    state = direct.engine.state
+    of = gang(1)
+    tasks = members(state, of, *cpus)
+    failure = one_by_one(direct.engine.parts.placer, of, Transaction(state), tasks, UNCONSTRAINED, most)
+    assert " ".join(one.name for one in tasks if one.node) == placed
+    assert (failure.missing if failure is not None else {}) == ({"": missing} if missing else {})
+
+
+def test_v4_tasks_of_a_full_queue_say_so_whatever_their_domain() -> None:
+    direct = knowing(m.queue("q", capability={"cpu": "1"}), *r.nodes({"a": 1}))
+    state = direct.engine.state
+    of = gang(1, queue="q", topology=RACK)
+    tasks = members(state, of, 1, 1)
+    failure = one_by_one(direct.engine.parts.placer, of, Transaction(state), tasks, UNCONSTRAINED)
+    assert [one.node for one in tasks] == ["a-0", ""]
+    assert failure is not None
+    assert failure.of_queue
+    assert "queue q" in failure.message
 
 
 # ---- G2, G3: what is chosen where greedy placement fails

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from enbloc.api.meta import Obj
 from enbloc.engine.facts import node_facts
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.tables import nodes as table
+from enbloc.engine.tables.nodes import NodeFacts, NodeTable, TaintFact
 from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Resources
 from enbloc.units import NANO, natural_key
 
@@ -185,6 +187,77 @@ def test_columns_that_are_heard_of_late() -> None:
     nodes.put(node("0", created_ns=-1))
     nodes.settle(lambda name: {})
     assert int(nodes.free[late[-1], nodes.rows["a"]]) == 1
+
+
+def test_columns_are_added_one_by_one() -> None:
+    nodes = settled(node("n0"))
+    for number in range(6):
+        nodes.put(node(f"n{number + 1}", **{f"example.com/{number}": 3}))
+        nodes.settle(lambda name: {})
+        column = nodes.resources.column(f"example.com/{number}")
+        assert nodes.free[column, : nodes.count].tolist() == [0] * (number + 1) + [3]
+        assert (nodes.divisor[column, : nodes.count] == [1] * (number + 1) + [3]).all()
+
+
+@pytest.mark.parametrize("stale", ["labels", "values", "taints", "rows"])
+def test_stale_labels_taints_and_rows_are_dropped_and_what_is_used_stays(
+    stale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more than two of them the next `settle` rewrites all rows, though no node was added."""
+    monkeypatch.setattr(table, "_STALE_BOUND", 0)
+    monkeypatch.setattr(table, "_DEAD_ROWS", 1)
+    nodes = settled(node("a"), node("b", created_ns=5))
+    nodes.allocate(nodes.rows["b"], ((CPU, 1000),))
+    nodes.label("host")
+    changed = 2 if stale == "rows" else 5
+    for number in range(changed):
+        match stale:
+            case "labels":
+                nodes.label(f"key{number}")
+            case "values":
+                nodes.put(msgspec.structs.replace(node("a"), labels={"host": str(number)}))
+            case "taints":
+                taints = (TaintFact(str(number), "", "NoSchedule"),)
+                nodes.put(msgspec.structs.replace(node("a"), taints=taints))
+            case _:
+                nodes.put(node(f"z{number}", created_ns=9))
+                nodes.settle(lambda name: {})
+    for name in ("z0", "z1", "a") if stale == "rows" else ():
+        nodes.remove(name)
+    if stale == "labels":
+        nodes.forget_unused()
+    if stale == "rows":
+        nodes.put(node("last", created_ns=10))
+    assert (nodes.moves, nodes.settle(lambda name: {})) == (0, True)
+    assert nodes.moves == 1
+    assert not nodes.settle(lambda name: {})
+    assert in_order(nodes) == (["b", "last"] if stale == "rows" else ["a", "b"])
+    assert nodes.count == 2
+    assert nodes.used(nodes.rows["b"])[CPU] == 1000
+    assert len(nodes.taint_sets) <= 2
+    assert len(nodes._labels) == 0
+
+
+def test_few_stale_labels_and_rows_are_kept() -> None:
+    nodes = settled(node("a"), node("b"), node("c"))
+    nodes.label("host")
+    nodes.forget_unused()
+    nodes.remove("a")
+    assert not nodes.settle(lambda name: {})
+    nodes.put(node("d"))
+    assert nodes.settle(lambda name: {})
+    assert (nodes.moves, nodes.count, in_order(nodes)) == (0, 4, ["b", "c", "d"])
+
+
+def test_a_row_whose_node_is_gone_has_no_label() -> None:
+    nodes = settled(node("a"), node("b"), node("c"))
+    nodes.remove("b")
+    column = nodes.label("host")
+    assert column.ids[:3].tolist() == [0, -1, 1]
+    nodes.remove("c")
+    nodes.put(node("d"))
+    nodes.settle(lambda name: {})
+    assert column.ids[nodes.rows["d"]] == column.values["d"]
 
 
 def test_a_request_that_was_known_before_the_columns_grew() -> None:

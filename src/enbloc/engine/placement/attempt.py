@@ -285,9 +285,8 @@ def _place_request(
 def what_is_lacking(
     placer: Placer, asked: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
 ) -> Diagnosis | None:
-    """Places what else fits, so that every role says what it lacks (G10), and takes that back; `None`: all of it is
-    placed by now."""
-    checkpoint = transaction.checkpoint
+    """Places what else fits, so that every role says what it lacks (G10): the caller takes that back. `None`: all of it
+    is placed by now."""
     found: dict[GangKey, Diagnosis] = {}
     for request in asked:
         lacking = _lacking(placer, request, transaction, constraints)
@@ -295,7 +294,6 @@ def what_is_lacking(
             found[request.gang.key] = lacking
     if not found:
         return None
-    transaction.rollback(checkpoint)
     first = next(iter(found.values()))
     return first if len(asked) == 1 else msgspec.structs.replace(first, of_gangs=found)
 

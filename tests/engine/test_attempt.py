@@ -193,6 +193,21 @@ def test_t6_a_failure_that_no_other_assignment_avoids_is_proved(
     assert all(one.status is TaskStatus.PENDING for one in tasks)
 
 
+@pytest.mark.parametrize("order", ["abc", "acb", "bca", "cba"])
+def test_g6_tasks_that_must_be_beside_each_other_are_placed_in_any_order(order: str) -> None:
+    """a must be beside b, b beside c, and c where it likes."""
+
+    def beside(app: str) -> m.Obj:
+        term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
+        return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+    specs: dict[str, m.Obj] = {"a": beside("b"), "b": beside("c"), "c": {}}
+    nodes = [m.node(name, labels={"kubernetes.io/hostname": name}) for name in ("n0", "n1")]
+    pods = [member(app, "g", labels={"app": app}, **specs[app]) for app in order]
+    found = placed(engine_with(nodes, group("g", 3), pods))
+    assert (sorted(found), len(set(found.values()))) == (["a", "b", "c"], 1)
+
+
 def test_g3_tasks_that_stateful_filters_concern_make_up_the_total() -> None:
     """Two of three, each on a node of its own: no search helps if the first tries do not count."""
     direct = knowing(m.node("a"), m.node("b"))

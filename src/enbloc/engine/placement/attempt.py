@@ -371,7 +371,7 @@ def _with_total(
         for role, count in sorted(left.items()):
             lacks = count if len(left) > 1 else short
             before = own.get(role, Shortage(role, 0, minima[role], whys[role]))
-            needed = before.needed + (wanted[role] if len(left) > 1 else min(wanted[role], total))
+            needed = before.needed + min(wanted[role], total)
             own[role] = before._replace(missing=before.missing + lacks, needed=needed)
         return [own[role] for role in sorted(own)], {}
     first = next(iter(left))

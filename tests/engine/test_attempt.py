@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from enbloc.config import parse
 from enbloc.engine.decisions import Bind
 from enbloc.engine.placement.attempt import attempt, one_by_one, runs
-from enbloc.engine.placement.constraints import UNCONSTRAINED
+from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
@@ -164,7 +165,7 @@ def test_g6_a_task_that_stateful_filters_concern_is_a_run_of_its_own() -> None:
 
 def with_port(state: State, of: GangState, count: int) -> list[Task]:
     """Tasks of 1 cpu, of which a node holds one."""
-    port = {"name": "c", "ports": [{"hostPort": 80}], "resources": m.requests(1)}
+    port = {"name": "c", "ports": [{"hostPort": 80}], "resources": {"requests": m.requests(1)}}
     cls = state.classes.of("default", {"containers": [port]})
     return [task(of, f"port{n}", n, cls=cls) for n in range(count)]
 
@@ -208,9 +209,10 @@ def test_g6_tasks_that_must_be_beside_each_other_are_placed_in_any_order(order: 
     assert (sorted(found), len(set(found.values()))) == (["a", "b", "c"], 1)
 
 
-def test_g3_tasks_that_stateful_filters_concern_make_up_the_total() -> None:
-    """Two of three, each on a node of its own: no search helps if the first tries do not count."""
-    direct = knowing(m.node("a"), m.node("b"))
+@pytest.mark.parametrize("nodes", ["ab", "abc"])
+def test_g3_tasks_that_stateful_filters_concern_make_up_the_total_and_no_more(nodes: str) -> None:
+    """Two of three, each on a node of its own."""
+    direct = knowing(*map(m.node, nodes))
     state = direct.engine.state
     of = gang(2)
     request = PlacementRequest(of, (), with_port(state, of, 3), 2)
@@ -236,6 +238,19 @@ def test_g3_tasks_that_are_placed_one_by_one(cpus: list[int], most: int | None, 
     failure = one_by_one(direct.engine.parts.placer, of, Transaction(state), tasks, UNCONSTRAINED, most)
     assert " ".join(one.name for one in tasks if one.node) == placed
     assert (failure.missing if failure is not None else {}) == ({"": missing} if missing else {})
+
+
+def test_v4_tasks_on_cordoned_nodes_take_nothing_of_what_is_guaranteed() -> None:
+    """Of the 4 cpu of n, two are guaranteed to another queue: two tasks at a time may be placed. Node a, the freest,
+    takes all five, which tolerate its cordon."""
+    nodes = [m.node("a", 64, unschedulable=True), m.node("n")]
+    direct = knowing(m.queue("q"), m.queue("other", guarantee={"cpu": "2"}), *nodes)
+    state = direct.engine.state
+    of = gang(5, queue="q")
+    cls = state.classes.of("default", m.pod_spec(1, tolerations=[{"operator": "Exists"}]))
+    tasks = [task(of, f"t{n}", n, cls=cls) for n in range(5)]
+    one_by_one(direct.engine.parts.placer, of, Transaction(state), tasks, UNCONSTRAINED)
+    assert [one.node for one in tasks] == ["a"] * 5
 
 
 def test_v4_tasks_of_a_full_queue_say_so_whatever_their_domain() -> None:
@@ -278,6 +293,42 @@ def test_g3_tasks_that_are_chosen_where_greedy_placement_fails(
     found = " ".join(f"{one.name}:{one.node}" for one in of.tasks.values() if one.status is TaskStatus.ASSUMED)
     assert (failure is None) == (placed is not None)
     assert found == (placed or "")
+
+
+@pytest.mark.parametrize(("closed", "nodes"), [("", ["c", "a", "b"]), ("c", ["", "", ""])])
+def test_r5_nodes_that_are_closed_to_a_gang_are_not_packed(closed: str, nodes: list[str]) -> None:
+    """The only assignment puts the small task on c."""
+    direct = knowing(m.node("a"), m.node("b"), m.node("c", 1))
+    state = direct.engine.state
+    of = gang(3)
+    tasks = members(state, of, 1, 4, 4)
+    rows = np.array([name == closed for name in state.nodes.names])
+    reserved = Constraints(lambda one: [("reserved", rows)])
+    attempt(direct.engine.parts.placer, [PlacementRequest(of, tasks)], Transaction(state), reserved)
+    assert [one.node for one in tasks] == nodes
+
+
+@pytest.mark.parametrize(
+    ("must", "rest", "short", "cpu", "fits"),
+    [
+        ([1, 4, 4], [], 0, "9", True),
+        ([1, 4, 4], [], 0, "8", False),
+        ([1], [4, 4], 2, "9", True),
+        ([1], [4, 4], 2, "8", False),
+        ([1, 4], [5, 4], 1, "10", True),  # whichever of the rest is chosen: the largest might be
+        ([1, 4], [5, 4], 1, "9", False),
+    ],
+)
+def test_v4_the_search_keeps_to_what_a_queue_may_use(
+    must: list[int], rest: list[int], short: int, cpu: str, fits: bool
+) -> None:
+    """What greedy placement placed before it gave up counts once."""
+    direct = knowing(m.queue("q", capability={"cpu": cpu}), m.node("a"), m.node("b"), m.node("c", 1))
+    state = direct.engine.state
+    of = gang(len(must) + short, queue="q")
+    request = PlacementRequest(of, members(state, of, *must), members(state, of, *rest), short)
+    failure = attempt(direct.engine.parts.placer, [request], Transaction(state), UNCONSTRAINED)
+    assert (failure is None) == fits
 
 
 def test_g2_several_gangs_that_could_each_choose_are_not_searched_for() -> None:

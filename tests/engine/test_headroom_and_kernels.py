@@ -126,6 +126,20 @@ def test_a_board_sees_what_was_taken_and_what_came() -> None:
     assert place_bulk(candidates, 9) == [2, 1]
 
 
+def test_a_board_sees_rows_that_were_renumbered() -> None:
+    nodes = cluster(3, 5)
+    candidates = candidates_of(nodes, free_cpu)
+    assert place_bulk(candidates, 1) == [1]
+    counts = candidates.counts.rows().tolist()
+    assert counts == [3, 5]
+    nodes.put(NodeFacts("first", -1, {}, {"cpu": 9 * 10**6, "pods": 9 * NANO}, (), unschedulable=False, ready=True))
+    nodes.settle(lambda name: {})
+    assert nodes.names == ["first", "n0", "n1"]
+    assert place_bulk(candidates, 1) == [0]
+    assert candidates.counts.rows().tolist() == [9, 3, 5]
+    assert candidates.passing().tolist() == [True, True, True]
+
+
 def test_one_task_that_looks_at_others() -> None:
     nodes = cluster(3, 5, 4)
     candidates = candidates_of(nodes, free_cpu)

@@ -119,6 +119,14 @@ def test_what_is_used_on_a_node_before_it_is_known_counts_when_it_comes() -> Non
 # ---- changes
 
 
+def test_what_is_used_of_a_resource_that_no_node_has_counts_too() -> None:
+    nodes = NodeTable(Resources())
+    columns = [nodes.resources.column(f"example.com/{number}") for number in range(5)]
+    nodes.put(node("a"))
+    nodes.settle(lambda name: {columns[-1]: 3})
+    assert nodes.used(0)[columns].tolist() == [0, 0, 0, 0, 3]
+
+
 def test_what_is_used_stays_used_when_a_node_changes() -> None:
     nodes = settled(node("n1"))
     nodes.allocate(0, ((CPU, 3000), (PODS, 1)))

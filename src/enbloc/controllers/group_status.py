@@ -24,7 +24,7 @@ SCHEDULED = "Scheduled"
 TERMINATING = "Terminating"
 
 
-class Member(msgspec.Struct, frozen=True, gc=False):
+class GroupMember(msgspec.Struct, frozen=True, gc=False):
     """A pod as far as its group's status counts it."""
 
     uid: str
@@ -34,19 +34,19 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     owners: tuple[str, ...]
 
 
-class Members:
+class GroupMembers:
     """The pods of one group by phase; terminating pods count under their own phase only."""
 
     def __init__(self) -> None:
         self._phases: Counter[str] = Counter()
         self._owners: Counter[str] = Counter()
 
-    def add(self, member: Member) -> None:
+    def add(self, member: GroupMember) -> None:
         self._phases[member.phase] += 1
         if member.phase != TERMINATING:
             self._owners.update(member.owners)
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: GroupMember) -> None:
         self._phases[member.phase] -= 1
         if member.phase != TERMINATING:
             self._owners.subtract(member.owners)
@@ -87,7 +87,7 @@ class GroupKind(Protocol):
         """An object of `other_kinds` changed; returns the group whose status may follow."""
         ...
 
-    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+    def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         """The fields that the group's status should have."""
         ...
 
@@ -105,8 +105,8 @@ class GroupStatus:
         self.kinds = frozenset({kind.kind, "Pod"}) | kind.other_kinds
         self._kind = kind
         self._groups: dict[Key, Obj] = {}
-        self._pods: dict[Key, Member] = {}
-        self._members: dict[Key, Members] = {}
+        self._pods: dict[Key, GroupMember] = {}
+        self._members: dict[Key, GroupMembers] = {}
         self._dirty: set[Key] = set()
         self._retries: Retries[Key] = Retries()
 
@@ -151,13 +151,13 @@ class GroupStatus:
         if member is None:
             return
         self._pods[key] = member
-        self._members.setdefault(member.group, Members()).add(member)
+        self._members.setdefault(member.group, GroupMembers()).add(member)
         self._requeue(member.group)
 
     def reconcile(self, now_ns: int) -> list[Write]:
         writes: list[Write] = []
         for key in sorted(self._dirty.union(self._retries.take_due(now_ns))):
-            group, members = self._groups.get(key), self._members.get(key) or Members()
+            group, members = self._groups.get(key), self._members.get(key) or GroupMembers()
             if group is None or is_terminating(group):
                 self._retries.forget(key)
                 continue
@@ -180,11 +180,11 @@ class GroupStatus:
         return self._retries.next()
 
 
-def _member(pod: Obj, group: Key) -> Member:
+def _member(pod: Obj, group: Key) -> GroupMember:
     phase = (pod.get("status") or {}).get("phase") or "Pending"
     if is_terminating(pod):
         phase = TERMINATING
     elif phase == "Pending" and (pod.get("spec") or {}).get("nodeName"):
         phase = SCHEDULED
     owners = tuple(f"{group[0]}/{owner.get('name')}" for owner in pod["metadata"].get("ownerReferences") or ())
-    return Member(uid_of(pod), group, phase, owners)
+    return GroupMember(uid_of(pod), group, phase, owners)

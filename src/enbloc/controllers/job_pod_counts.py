@@ -17,7 +17,7 @@ EVICTED_AT = "enbloc.dev/evicted-at"
 """On the replacement of an evicted pod whose policy waits for its timeout: when the eviction was."""
 
 
-class Member(msgspec.Struct, frozen=True, gc=False):
+class JobPod(msgspec.Struct, frozen=True, gc=False):
     """One pod of a job as far as the controller reads it. Times are RFC 3339, empty where there is none."""
 
     name: str
@@ -36,12 +36,12 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     evicted_at: str
 
 
-def member_of(pod: Obj) -> Member:
+def member_of(pod: Obj) -> JobPod:
     annotations, labels, status = annotations_of(pod), labels_of(pod), pod.get("status") or {}
     role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
     index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX) or name_of(pod).rpartition("-")[2]
     phase = TERMINATING if is_terminating(pod) else status.get("phase") or "Pending"
-    return Member(
+    return JobPod(
         name=name_of(pod),
         uid=uid_of(pod),
         role=role,
@@ -91,13 +91,13 @@ class PodCounts:
     """The pods by name, and how many of each role are in each phase."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, Member] = {}
+        self.pods: dict[str, JobPod] = {}
         self.by_role: dict[str, Counter[str]] = {}
         self.ready: Counter[str] = Counter()
         self.restarts: Counter[str] = Counter()  # of containers
         self.revision = 0  # raised whenever a pod is created or deleted
 
-    def put(self, pod: Obj) -> Member | None:
+    def put(self, pod: Obj) -> JobPod | None:
         """Records a pod as it is now; returns its previous record."""
         member = member_of(pod)
         before = self._take(member.name)
@@ -106,7 +106,7 @@ class PodCounts:
         self._count(member, 1)
         return before
 
-    def drop(self, pod: Obj) -> Member | None:
+    def drop(self, pod: Obj) -> JobPod | None:
         """Records that a pod is gone. A newer pod of the same name stays."""
         known = self.pods.get(name_of(pod))
         if known is None or known.uid != uid_of(pod):
@@ -114,13 +114,13 @@ class PodCounts:
         self.revision += 1
         return self._take(known.name)
 
-    def _take(self, name: str) -> Member | None:
+    def _take(self, name: str) -> JobPod | None:
         before = self.pods.pop(name, None)
         if before is not None:
             self._count(before, -1)
         return before
 
-    def _count(self, member: Member, by: int) -> None:
+    def _count(self, member: JobPod, by: int) -> None:
         counts = self.by_role.setdefault(member.role, Counter())
         counts[member.phase] += by
         self.restarts[member.role] += by * member.restarts

@@ -11,7 +11,7 @@ from enbloc.api import kai, kubernetes, volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
-from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
+from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.gangs.kai import minimum_of
 from enbloc.gangs.koordinator import gang_name
 
@@ -33,7 +33,7 @@ class KaiGroups:
     def observe_other(self, event: WatchEvent) -> Key | None:
         return None
 
-    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+    def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         return {
             "phase": _phase(group, members),
             "pending": members.count("Pending", SCHEDULED),
@@ -43,7 +43,7 @@ class KaiGroups:
         }
 
 
-def _phase(group: Obj, members: Members) -> str:
+def _phase(group: Obj, members: GroupMembers) -> str:
     minimum = max(minimum_of(view(group, kai.PodGroup).spec), 1)
     succeeded, failed = members.count("Succeeded"), members.count("Failed")
     if members.total and succeeded + failed == members.total:

@@ -8,7 +8,7 @@ from typing import Any
 from enbloc.api import koordinator, volcano
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
-from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
+from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
 
@@ -35,11 +35,11 @@ class KoordinatorGroups:
     def observe_other(self, event: WatchEvent) -> Key | None:
         return None
 
-    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+    def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         wanted = _end(group, members) or self.phase(group, members)
         return {"phase": _step_towards(group, wanted, self.phases), **_counts(group, members, now_ns)}
 
-    def phase(self, group: Obj, members: Members) -> str:
+    def phase(self, group: Obj, members: GroupMembers) -> str:
         """The phase that the members call for, ends aside."""
         minimum = minimum_of(group)
         scheduled = members.count(SCHEDULED, "Running", "Succeeded")
@@ -57,13 +57,13 @@ def minimum_of(group: Obj) -> int:
     return max(minimum if isinstance(minimum, int) else 0, 1)
 
 
-def runs(group: Obj, members: Members) -> bool:
+def runs(group: Obj, members: GroupMembers) -> bool:
     """Whether the minimum runs, or ran and pods of it are left."""
     before = (group.get("status") or {}).get("phase")
     return members.count("Running", "Succeeded") >= minimum_of(group) or (before == "Running" and bool(members.live))
 
 
-def _counts(group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+def _counts(group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
     status = group.get("status") or {}
     found: dict[str, Any] = {
         "scheduled": members.count(SCHEDULED, "Running", "Succeeded"),
@@ -78,7 +78,7 @@ def _counts(group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
     return found
 
 
-def _end(group: Obj, members: Members) -> str:
+def _end(group: Obj, members: GroupMembers) -> str:
     """`Finished` or `Failed`, which are final; empty while neither holds."""
     phase: str = (group.get("status") or {}).get("phase") or ""
     if phase in FINAL:

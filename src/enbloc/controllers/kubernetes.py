@@ -10,7 +10,7 @@ from enbloc.api.kubernetes import INITIALLY_SCHEDULED, SCHEDULED
 from enbloc.api.meta import Obj, condition_of
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED as POD_SCHEDULED
-from enbloc.controllers.group_status import GroupStatus, Key, Members
+from enbloc.controllers.group_status import GroupMembers, GroupStatus, Key
 from enbloc.controllers.wait_condition import UNSCHEDULABLE
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
@@ -32,7 +32,7 @@ class KubernetesGroups:
     def observe_other(self, event: WatchEvent) -> Key | None:
         return None
 
-    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+    def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         count = members.count(POD_SCHEDULED, "Running", "Succeeded")
         scheduled = count >= _minimum(group)
         initially = condition_of(group, INITIALLY_SCHEDULED)

@@ -15,7 +15,7 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.api.volcano import LifecyclePolicy
-from enbloc.controllers.job_pod_counts import Member, PodCounts
+from enbloc.controllers.job_pod_counts import JobPod, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.units import parse_duration, parse_timestamp
 
@@ -39,7 +39,7 @@ class Runs(msgspec.Struct, frozen=True):
         """The run that a new pod is annotated with."""
         return self.roles.get(role, 0) + self.pods.get(pod, 0)
 
-    def is_outdated(self, member: Member) -> bool:
+    def is_outdated(self, member: JobPod) -> bool:
         """Whether a pod belongs to an earlier run: it is deleted, and what becomes of it is ignored."""
         return member.version < self.version or member.run < self.of(member.role, member.name)
 
@@ -67,7 +67,7 @@ class Incident(msgspec.Struct, frozen=True):
 
     event: str
     role: Role | None
-    member: Member | None = None
+    member: JobPod | None = None
     exit_code: int = 0
     since_ns: int | None = None
 
@@ -98,7 +98,7 @@ def has_policies(plan: JobPlan) -> bool:
 
 
 def triggered_actions(
-    plan: JobPlan, pod_counts: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], *, unknown: bool = False
+    plan: JobPlan, pod_counts: PodCounts, runs: Runs, evicted: Sequence[tuple[JobPod, int]], *, unknown: bool = False
 ) -> list[PolicyAction]:
     """The actions that the incidents of this run of the job trigger, in the order of roles and indexes.
 
@@ -129,7 +129,7 @@ def _matching(policies: Iterable[LifecyclePolicy], incident: Incident) -> Lifecy
 
 
 def _incidents(
-    plan: JobPlan, pod_counts: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], unknown: bool
+    plan: JobPlan, pod_counts: PodCounts, runs: Runs, evicted: Sequence[tuple[JobPod, int]], unknown: bool
 ) -> Iterator[Incident]:
     by_role = _eventful_members(plan, pod_counts, runs)
     for role in plan.roles:
@@ -153,7 +153,7 @@ def _incidents(
         yield Incident("Unknown", None)
 
 
-def _eventful_members(plan: JobPlan, pod_counts: PodCounts, runs: Runs) -> dict[str, list[Member]]:
+def _eventful_members(plan: JobPlan, pod_counts: PodCounts, runs: Runs) -> dict[str, list[JobPod]]:
     """The pods of the current run by role, in order, for roles in which something happened: the others cost nothing."""
     names = {
         role.name
@@ -163,7 +163,7 @@ def _eventful_members(plan: JobPlan, pod_counts: PodCounts, runs: Runs) -> dict[
         or pod_counts.restarts[role.name]
         or pod_counts.of(role.name, "Succeeded") >= role.replicas > 0
     }
-    found: dict[str, list[Member]] = {}
+    found: dict[str, list[JobPod]] = {}
     if names:
         for member in sorted(pod_counts.pods.values(), key=lambda member: member.index):
             if member.role in names and not runs.is_outdated(member):

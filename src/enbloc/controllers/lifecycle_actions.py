@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api.writes import Delete, Patch, Write
-from enbloc.controllers.job_pod_counts import TERMINATING, Member, PodCounts
+from enbloc.controllers.job_pod_counts import TERMINATING, JobPod, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_status import phase_of, status_patch
 from enbloc.controllers.lifecycle import PolicyAction, Runs, runs_of, triggered_actions
@@ -36,7 +36,7 @@ class Incidents:
     def __init__(self) -> None:
         self._own_deletions: set[str] = set()  # UIDs of pods that this controller deletes: no evictions
         self._being_evicted: set[str] = set()
-        self._evicted: dict[str, dict[str, tuple[Member, int | None]]] = {}  # job → pod name
+        self._evicted: dict[str, dict[str, tuple[JobPod, int | None]]] = {}  # job → pod name
         self._unhandled: dict[str, dict[str, int]] = {}  # of those, the ones whose policy waits for its timeout
         self._since: dict[str, dict[tuple[str, str], int]] = {}
 
@@ -44,12 +44,12 @@ class Incidents:
         deletions = (write for write in writes if isinstance(write, Delete) and write.ref.kind == "Pod")
         self._own_deletions.update(write.uid for write in deletions)
 
-    def observe_pod(self, member: Member) -> None:
+    def observe_pod(self, member: JobPod) -> None:
         """Notes a pod that terminates and was not deleted by this controller."""
         if member.phase == TERMINATING and member.status_phase in _LIVE and member.uid not in self._own_deletions:
             self._being_evicted.add(member.uid)
 
-    def observe_gone(self, member: Member) -> bool:
+    def observe_gone(self, member: JobPod) -> bool:
         """A pod is gone; returns whether it was evicted."""
         own = member.uid in self._own_deletions
         evicted = member.uid in self._being_evicted or (member.phase in _LIVE and not own)
@@ -57,7 +57,7 @@ class Incidents:
         self._own_deletions.discard(member.uid)
         return evicted
 
-    def note_evicted(self, job: str, member: Member) -> None:
+    def note_evicted(self, job: str, member: JobPod) -> None:
         self._evicted.setdefault(job, {})[member.name] = (member, None)
 
     def evicted_at(self, job: str, pod: str) -> int | None:
@@ -89,7 +89,7 @@ class Incidents:
         self._since[plan.uid] = since
         return DueActions(due, next_due_ns)
 
-    def _evictions(self, plan: JobPlan, pod_counts: PodCounts, runs: Runs, now_ns: int) -> list[tuple[Member, int]]:
+    def _evictions(self, plan: JobPlan, pod_counts: PodCounts, runs: Runs, now_ns: int) -> list[tuple[JobPod, int]]:
         """Evicted pods without a replacement; a replacement carries the time of the eviction itself."""
         known = self._evicted.pop(plan.uid, {})
         found = [
@@ -102,7 +102,7 @@ class Incidents:
         return sorted(found, key=lambda pair: (pair[0].role, pair[0].index))
 
 
-def _is_wanted(plan: JobPlan, member: Member) -> bool:
+def _is_wanted(plan: JobPlan, member: JobPod) -> bool:
     role = plan.role(member.role)
     return role is not None and member.index < role.replicas
 

@@ -20,14 +20,14 @@ from enbloc.controllers.foreign_jobs import ForeignJobs
 from enbloc.controllers.plan import current_plan
 from enbloc.controllers.queuejob_order import MissingPods, creation_order
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
-from enbloc.controllers.queuejob_pods import Member, member_of, new_pod, new_spec, spec_patch
+from enbloc.controllers.queuejob_pods import QueueJobPod, member_of, new_pod, new_spec, spec_patch
 from enbloc.controllers.retry import Retries, is_superseded
 from enbloc.controllers.timers import Timers
 from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 
 RESOURCE_QUOTA: Final = "ResourceQuota"
-Pods = dict[str, Member]
+Pods = dict[str, QueueJobPod]
 
 
 class QueueJobController:
@@ -242,10 +242,10 @@ class QueueJobController:
         if now_ns < at:
             self._timers.set(plan.uid, at)
         begins = not pods and now_ns >= at
-        yield from self._status(plan, slots, pods, phases.Verdict(phases.PENDING) if begins else None, now_ns)
+        yield from self._status(plan, slots, pods, phases.QueueJobVerdict(phases.PENDING) if begins else None, now_ns)
 
     def _status(
-        self, plan: QueueJobPlan, slots: list[Slot], pods: Pods, verdict: phases.Verdict | None, now_ns: int
+        self, plan: QueueJobPlan, slots: list[Slot], pods: Pods, verdict: phases.QueueJobVerdict | None, now_ns: int
     ) -> Iterator[Write]:
         yield from _one(phases.status_patch(plan, slots, pods, verdict, now_ns, self._specs.get(plan.uid)))
 
@@ -358,7 +358,7 @@ def _one(patch: Patch | None) -> Iterator[Write]:
         yield patch
 
 
-def _delete(plan: QueueJobPlan, pod: Member) -> Delete:
+def _delete(plan: QueueJobPlan, pod: QueueJobPod) -> Delete:
     return Delete(Ref("Pod", plan.namespace, pod.name), pod.uid)
 
 

@@ -18,7 +18,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Patch
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
-from enbloc.controllers.queuejob_pods import Member
+from enbloc.controllers.queuejob_pods import QueueJobPod
 from enbloc.controllers.wait_condition import other_conditions, wait_condition
 from enbloc.units import SECOND, format_duration, format_timestamp, parse_timestamp
 
@@ -36,7 +36,7 @@ def delay_of(times: int) -> int:
     return 0 if times <= 1 else min(FIRST_DELAY << min(times - 2, 20), LONGEST_DELAY)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class QueueJobVerdict(msgspec.Struct, frozen=True):
     """The next phase, and why. With `Restarting`: when pods are recreated, and the number of the restart."""
 
     phase: str
@@ -72,13 +72,17 @@ def is_over(plan: QueueJobPlan) -> bool:
     return phase_of(plan) == COMPLETED and status_of(plan).completed_generation == plan.generation
 
 
-def restart_of(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], now_ns: int) -> Verdict | None:
+def restart_of(
+    plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, QueueJobPod], now_ns: int
+) -> QueueJobVerdict | None:
     """Whether all pods are deleted and recreated, and why."""
     status = status_of(plan)
     for slot in slots:
         pod = pods.get(slot.name)
         if pod is not None and not pod.terminating and pod.template_hash != slot.role.template_hash:
-            return Verdict(RESTARTING, "TemplateChanged", f"the template of role {slot.role.name} changed", now_ns, 0)
+            return QueueJobVerdict(
+                RESTARTING, "TemplateChanged", f"the template of role {slot.role.name} changed", now_ns, 0
+            )
     ran = min(status.met, plan.minimum)
     alive = sum(slot.name in pods and pods[slot.name].is_alive for slot in slots)
     if alive >= ran or not any(slot.name not in pods or pods[slot.name].is_lost for slot in slots):
@@ -87,27 +91,27 @@ def restart_of(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Mem
     text = f"{alive} pods run or succeeded, minAvailable {ran}: all start over"
     delay = delay_of(times)
     text += f", after {format_duration(delay)}" if delay else ""
-    return Verdict(RESTARTING, "TooFewPods", text, now_ns + delay, times)
+    return QueueJobVerdict(RESTARTING, "TooFewPods", text, now_ns + delay, times)
 
 
-def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member]) -> Verdict:
+def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, QueueJobPod]) -> QueueJobVerdict:
     """The phase that follows from its pods, if they do not start over."""
     if not slots:
-        return Verdict(phase_of(plan) or PENDING)
+        return QueueJobVerdict(phase_of(plan) or PENDING)
     members = [pods[slot.name] for slot in slots if slot.name in pods]
     if len(members) == len(slots) and all(pod.phase == "Succeeded" and not pod.terminating for pod in members):
-        return Verdict(COMPLETED, "JobCompleted", f"all {len(slots)} pods succeeded")
+        return QueueJobVerdict(COMPLETED, "JobCompleted", f"all {len(slots)} pods succeeded")
     alive = sum(pod.is_alive for pod in members)
     if alive and alive >= plan.minimum:
-        return Verdict(RUNNING, "JobRunning", f"{alive} pods run or succeeded, minAvailable {plan.minimum}")
-    return Verdict(RUNNING if min(status_of(plan).met, plan.minimum) else PENDING)
+        return QueueJobVerdict(RUNNING, "JobRunning", f"{alive} pods run or succeeded, minAvailable {plan.minimum}")
+    return QueueJobVerdict(RUNNING if min(status_of(plan).met, plan.minimum) else PENDING)
 
 
 def status_patch(
     plan: QueueJobPlan,
     slots: Sequence[Slot],
-    pods: Mapping[str, Member],
-    verdict: Verdict | None,
+    pods: Mapping[str, QueueJobPod],
+    verdict: QueueJobVerdict | None,
     now_ns: int,
     spec: Obj | None,
 ) -> Patch | None:
@@ -137,7 +141,7 @@ def status_patch(
     return Patch(ref, {"status": patch}, subresource="status", uid=plan.uid)
 
 
-def _met(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], phase: str) -> int:
+def _met(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, QueueJobPod], phase: str) -> int:
     """The largest minimum that ran: a raised minimum must be met again, and after a restart any."""
     if phase == RESTARTING:
         return 0
@@ -145,7 +149,7 @@ def _met(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], 
     return plan.minimum if alive >= plan.minimum else min(status_of(plan).met, plan.minimum)
 
 
-def _counts(plan: QueueJobPlan, pods: Mapping[str, Member]) -> dict[str, Any]:
+def _counts(plan: QueueJobPlan, pods: Mapping[str, QueueJobPod]) -> dict[str, Any]:
     counts = dict.fromkeys(("Pending", "Running", "Succeeded", "Failed"), 0)
     for pod in pods.values():
         if not pod.terminating and pod.phase in counts:

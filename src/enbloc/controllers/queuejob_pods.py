@@ -29,7 +29,7 @@ ATTEMPT: Final = "enbloc.dev/attempt"
 """How many pods of this name failed, one after the other, before this one."""
 
 
-class Member(msgspec.Struct, frozen=True, gc=False):
+class QueueJobPod(msgspec.Struct, frozen=True, gc=False):
     """One pod of a QueueJob as far as the controller reads it."""
 
     name: str
@@ -58,13 +58,13 @@ class Member(msgspec.Struct, frozen=True, gc=False):
         return self.is_gone or self.unschedulable
 
 
-def member_of(pod: Obj) -> Member:
+def member_of(pod: Obj) -> QueueJobPod:
     status, annotations = pod.get("status") or {}, annotations_of(pod)
     phase = status.get("phase") or "Pending"
     scheduled = condition_of(pod, "PodScheduled") or {}
     refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
     attempt = annotations.get(ATTEMPT) or ""
-    return Member(
+    return QueueJobPod(
         name=name_of(pod),
         uid=uid_of(pod),
         phase=phase,

@@ -11,7 +11,7 @@ from typing import Any
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
+from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.controllers.states.situation import FINISHED
 from enbloc.gangs.volcano import ATTEMPTED, STARTED
 from enbloc.units import format_timestamp
@@ -43,7 +43,7 @@ class VolcanoGroups:
             self._job_phases[uid] = ((event.obj.get("status") or {}).get("state") or {}).get("phase") or ""
         return namespace_of(event.obj), f"{name_of(event.obj)}-{uid}"
 
-    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+    def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         phase = (group.get("status") or {}).get("phase") or ""
         found: dict[str, Any] = {name.lower(): members.count(name) for name in _COUNTED}
         found["phase"] = self._next_phase(group, phase, members)
@@ -51,7 +51,7 @@ class VolcanoGroups:
             found["conditions"] = _with_attempted(group, now_ns)
         return found
 
-    def _next_phase(self, group: Obj, phase: str, members: Members) -> str:
+    def _next_phase(self, group: Obj, phase: str, members: GroupMembers) -> str:
         """Inqueue until the minimum runs; Running while it does or its members succeed; Unknown while members are lost
         below it; Completed when all ended; Inqueue again when no member is left (G7)."""
         minimum = (group.get("spec") or {}).get("minMember") or 0
@@ -67,7 +67,7 @@ class VolcanoGroups:
             return "Inqueue"
         return phase if assigned >= minimum else "Unknown"
 
-    def _has_ended(self, group: Obj, phase: str, members: Members, minimum: int) -> bool:
+    def _has_ended(self, group: Obj, phase: str, members: GroupMembers, minimum: int) -> bool:
         """A Job's group ends with its Job; any other when all its members ended, until new ones are created."""
         owner = controller_of(group) or {}
         job_phase = self._job_phases.get(owner.get("uid") or "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from enbloc.controllers.job_pod_counts import TERMINATING, Member, PodCounts
+from enbloc.controllers.job_pod_counts import TERMINATING, JobPod, PodCounts
 from enbloc.controllers.job_roles import JobPlan
 from enbloc.controllers.job_status import phase_of
 from enbloc.controllers.lifecycle import runs_of
@@ -14,7 +14,7 @@ from enbloc.controllers.states.situation import Verdict
 DRAINING: Final = {state.phase: state for state in (m.STATE for m in (restarting, aborting, terminating, completing))}
 
 
-def to_remove(plan: JobPlan, pod_counts: PodCounts) -> list[Member]:
+def to_remove(plan: JobPlan, pod_counts: PodCounts) -> list[JobPod]:
     """The pods to remove, terminating ones included. A restart removes pods of earlier runs, however they ended;
     otherwise pods that ended are kept for inspection."""
     members = pod_counts.pods.values()
@@ -26,7 +26,7 @@ def to_remove(plan: JobPlan, pod_counts: PodCounts) -> list[Member]:
     return sorted(found, key=lambda member: (member.role, member.index))
 
 
-def to_delete(plan: JobPlan, pod_counts: PodCounts) -> list[Member]:
+def to_delete(plan: JobPlan, pod_counts: PodCounts) -> list[JobPod]:
     return [member for member in to_remove(plan, pod_counts) if member.phase != TERMINATING]
 
 

@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     """The tasks of the gang, and the node of each."""
 
 
-class _Step(NamedTuple):
+class _PlanStep(NamedTuple):
     """The queues and priorities whose tasks one try may evict: the first ones of the order."""
 
     cells: int
@@ -143,18 +143,18 @@ class Planner:
             return None
         return plans[_first(has_plan, first + 1, last)]
 
-    def _steps(self) -> list[_Step]:
-        steps: list[_Step] = []
+    def _steps(self) -> list[_PlanStep]:
+        steps: list[_PlanStep] = []
         with_surplus = self._evictions.surplus.cells()
         for count, cell in enumerate(self._cells, 1):
             if cell in with_surplus:
-                steps.append(_Step(count, surplus_only=True))
-            steps.append(_Step(count, surplus_only=False))
+                steps.append(_PlanStep(count, surplus_only=True))
+            steps.append(_PlanStep(count, surplus_only=False))
         return steps
 
     # ---- one step
 
-    def _plan_of(self, step: _Step) -> Plan | None:
+    def _plan_of(self, step: _PlanStep) -> Plan | None:
         """The plan of a step. Budgets, shares and minima bound the number of victims, and these must not take the room
         back (P2, P3): where that is in the way, plans without one of the victims are tried, then without two
         (`SPARED_TRIES`)."""
@@ -176,7 +176,7 @@ class Planner:
                     waiting.append(more)
         return None
 
-    def _try(self, step: _Step, planned: PlannedEvictions) -> Plan | None:
+    def _try(self, step: _PlanStep, planned: PlannedEvictions) -> Plan | None:
         candidates = self._candidates(step)
         greedy = GreedyPlan(
             self._state, self._placer, self._rules, self._constraints, self._transaction, planned, candidates,
@@ -297,19 +297,19 @@ class Planner:
     def _planned(self, spared: frozenset[str] = frozenset()) -> PlannedEvictions:
         return PlannedEvictions(self._state, self._evictions, self._rules, self._transaction, spared)
 
-    def _candidates(self, step: _Step) -> VictimCandidates:
+    def _candidates(self, step: _PlanStep) -> VictimCandidates:
         ranks = {cell: rank for rank, cell in enumerate(self._cells[: step.cells])}
         surplus_only = self._cells[step.cells - 1 : step.cells] if step.surplus_only else []
         return VictimCandidates(self._state, self._evictions, self._groups, ranks, surplus_only)
 
-    def _freed(self, step: _Step) -> Ints:
+    def _freed(self, step: _PlanStep) -> Ints:
         whole: Sequence[Cell] = self._cells[: step.cells - step.surplus_only]
         freed = self._evictions.evictable.freed(whole)
         if step.surplus_only:
             freed = freed + self._evictions.surplus.freed([self._cells[step.cells - 1]])
         return freed
 
-    def _capacity(self, step: _Step) -> Capacity:
+    def _capacity(self, step: _PlanStep) -> Capacity:
         """With all candidates of a step evicted."""
         nodes = self._state.nodes
         return Capacity(nodes.free[:, : nodes.count] + self._freed(step), self._requests, self._open_rows)

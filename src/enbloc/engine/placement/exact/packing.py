@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from enbloc.engine.placement.exact.patterns import Choice, Counts, Demand, search
+from enbloc.engine.placement.exact.patterns import Choice, ClassDemand, Counts, search
 from enbloc.engine.tables.resources import Bools, Ints
 
 STEPS: Final = 700
@@ -96,7 +96,7 @@ def pack(
     heuristic = _scarcest_first(room, requests, most, kinds, short)
     if heuristic is not None:
         return Packed([np.repeat(usable, placed).tolist() for placed in heuristic])
-    demand = Demand(tuple(kind.needed for kind in kinds), tuple(kind.optional for kind in kinds), short)
+    demand = ClassDemand(tuple(kind.needed for kind in kinds), tuple(kind.optional for kind in kinds), short)
     found = _exactly(room[:, first], requests, most[:, first], counts, demand, steps)
     if not isinstance(found, Failure):
         return Packed(_spread_out(found, kinds, usable, group))
@@ -231,7 +231,7 @@ def _scarcest_first(
 
 
 def _exactly(
-    room: Ints, requests: list[Counts], most: Ints, counts: Ints, demand: Demand, steps: int
+    room: Ints, requests: list[Counts], most: Ints, counts: Ints, demand: ClassDemand, steps: int
 ) -> list[Choice] | Failure:
     if room.shape[1] > _NODE_CLASSES or len(requests) > _KINDS:
         return Failure.GAVE_UP

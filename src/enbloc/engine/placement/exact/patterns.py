@@ -28,7 +28,7 @@ _PATTERNS_BOUND: Final = 20_000
 """At most 20,000 patterns are enumerated; with more the search gives up: each costs memory and time."""
 
 
-class Demand(NamedTuple):
+class ClassDemand(NamedTuple):
     """How many tasks are to be placed, by kind."""
 
     needed: Counts
@@ -85,7 +85,7 @@ class _StepLimitError(Exception):
 
 
 def search(
-    room: Ints, requests: Sequence[Counts], most: Ints, nodes: Ints, demand: Demand, steps: int
+    room: Ints, requests: Sequence[Counts], most: Ints, nodes: Ints, demand: ClassDemand, steps: int
 ) -> list[Choice] | None:
     """The patterns of all nodes; an empty list if no choice exists, `None` if the search did not end within `steps`.
     The demand must not be empty. Each column of `room` is a node class of `nodes` nodes, each of which could hold
@@ -151,7 +151,9 @@ def _maximal_patterns(room: Ints, requests: Sequence[Counts], most: Ints) -> tup
 
 
 class _Search:
-    def __init__(self, groups: list[_NodeGroup], requests: Sequence[Counts], demand: Demand, steps: _StepLimit) -> None:
+    def __init__(
+        self, groups: list[_NodeGroup], requests: Sequence[Counts], demand: ClassDemand, steps: _StepLimit
+    ) -> None:
         self._groups = groups
         self._demand = demand
         self._steps = steps

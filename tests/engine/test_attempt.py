@@ -295,6 +295,43 @@ def test_g3_tasks_that_are_chosen_where_greedy_placement_fails(
     assert found == (placed or "")
 
 
+def test_g10_pods_that_any_role_could_replace_each_say_why_they_do_not_fit() -> None:
+    """Role a lacks its own minimum and says that; b could make up the total."""
+    direct = knowing(m.node("n", 0))
+    state = direct.engine.state
+    of = gang(3, {"a": 1})
+    first, *rest = [*members(state, of, 1, 1, 1, role="a"), *members(state, of, 1, role="b")]
+    request = PlacementRequest(of, [first], rest, 2)
+    failure = attempt(direct.engine.parts.placer, [request], Transaction(state), UNCONSTRAINED)
+    assert failure is not None
+    assert failure.of_roles.keys() == {"a", "b"}
+    assert failure.of_roles["a"].startswith("1 of 1 pod of role a does not fit")
+    assert failure.of_roles["b"].startswith("2 of 2 pods of any role do not fit")
+    assert failure.of_roles["b"].endswith("(role b)")
+
+
+def test_t4_g10_tasks_that_are_placed_one_by_one_say_how_many_find_no_place_beside_the_others() -> None:
+    direct = knowing(*r.nodes({"a": 1}))
+    state = direct.engine.state
+    of = gang(1, topology=RACK)
+    tasks = [*members(state, of, *[1] * 6), *members(state, of, *[2] * 3)]
+    failure = one_by_one(direct.engine.parts.placer, of, Transaction(state), tasks, UNCONSTRAINED)
+    assert failure is not None
+    assert failure.message.startswith(f"2 pods do not fit in {r.RACK} a, where its other pods are")
+    assert failure.missing == {"": 5}
+
+
+def test_r5_nodes_that_are_closed_are_a_reason() -> None:
+    direct = knowing(m.node("n"))
+    state = direct.engine.state
+    of = gang(1)
+    reserved = Constraints(lambda one: [("node(s) were reserved", np.array([True]))])
+    request = PlacementRequest(of, members(state, of, 1))
+    failure = attempt(direct.engine.parts.placer, [request], Transaction(state), reserved)
+    assert failure is not None
+    assert "1 node(s) were reserved" in failure.message
+
+
 @pytest.mark.parametrize(("closed", "nodes"), [("", ["c", "a", "b"]), ("c", ["", "", ""])])
 def test_r5_nodes_that_are_closed_to_a_gang_are_not_packed(closed: str, nodes: list[str]) -> None:
     """The only assignment puts the small task on c."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from enbloc.config import Config
+from enbloc.engine.tables import classes as module
 from enbloc.engine.tables.classes import UNUSED_BOUND, ClassTable, TaskClass
 from enbloc.engine.tables.resources import CPU, PODS, Resources
 from enbloc.runtime.control_plane import ControlPlane
@@ -161,3 +162,41 @@ def test_forgetting_classes_after_every_cycle_changes_nothing(story: Path, monke
     before = timeline_text(run(story))
     monkeypatch.setattr(ClassTable, "needs_compaction", lambda classes: True)
     assert timeline_text(run(story)) == before
+
+
+@pytest.mark.parametrize(
+    ("own", "of_gang", "both"),
+    [
+        ({"a": "1"}, {"b": "2"}, {"a": "1", "b": "2"}),
+        ({"a": "1"}, {"a": "1"}, {"a": "1"}),
+        ({"a": "1"}, {"a": "2"}, {"a": "1 2"}),  # no node has such a value
+        ({}, {"b": "2"}, {"b": "2"}),
+        ({"a": "1"}, {}, {"a": "1"}),
+    ],
+)
+def test_a2_the_node_selectors_of_a_pod_and_its_gang_count_both(
+    own: dict[str, str], of_gang: dict[str, str], both: dict[str, str]
+) -> None:
+    found = ClassTable(Resources()).of("ns", {"containers": [{}], "nodeSelector": own}, of_gang)
+    assert found.spec.node_selector == both
+
+
+def test_g6_a_host_port_of_any_container_concerns_other_pods() -> None:
+    port = {"ports": [{"hostPort": 80, "containerPort": 80}]}
+    classes = ClassTable(Resources())
+    assert not classes.of("ns", {"containers": [port]}).plain
+    assert not classes.of("ns", {"containers": [{}], "initContainers": [port]}).plain
+    assert classes.of("ns", {"containers": [{"ports": [{"containerPort": 80}]}], "initContainers": [{}]}).plain
+
+
+def test_classes_without_tasks_are_dropped_once_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the bound, and twice those that were in use."""
+    monkeypatch.setattr(module, "UNUSED_BOUND", 2)
+    classes = ClassTable(Resources())
+    made = [classes.of("ns", {"containers": [{}], "nodeSelector": {"n": str(number)}}) for number in range(3)]
+    assert classes.needs_compaction()
+    classes.retain({made[0].id})
+    for number in range(5):
+        assert classes.needs_compaction() == (len(classes.by_id) > 4), number
+        classes.of("ns", {"containers": [{}], "nodeSelector": {"m": str(number)}})
+    assert classes.of("ns", {"containers": [{}], "nodeSelector": {"n": "1"}}).id not in {one.id for one in made}

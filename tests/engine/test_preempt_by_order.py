@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from enbloc.config.policies import POLICIES
@@ -94,11 +95,16 @@ def test_p1_which_gangs_wait_for_room() -> None:
     scene = ordered(
         m.node("n", 2), m.queue("q"), runs("r", 2), waits("a"),
         [group("d", 0), m.pod("d-0", group="d")], m.pod("e", queue="q"),
+        *(m.koordinator_gang(name, 1, groups=GROUP) for name in "gh"),
     )  # fmt: skip
     names = {name_of(gang) for gang in _waiting(scene.cycle, "default")}
     assert "a" in names
     assert "d" not in names, "surplus evicts no pod"
+    assert not names & {"g", "h"}, "gangs that start together"
     assert {name_of(gang) for gang in _waiting(scene.cycle, "q")} == {"e"}
+    gang = scene.gang("e")
+    gang.spec = msgspec.structs.replace(gang.spec, never_preempts=True)
+    assert _waiting(scene.cycle, "q") == []
 
 
 # ---- who leaves

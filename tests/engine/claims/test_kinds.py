@@ -76,6 +76,10 @@ def test_r4_two_gangs_on_one_node_sum_up() -> None:
     scene.make(ClaimKind.RESERVE, "h", h_0="n", h_1="n")
     cpu = scene.state.resources.names.index("cpu")
     assert scene.claims.reservations.on("n")[cpu] == 4000
+    (claim, _) = scene.claims.all(ClaimKind.RESERVE)
+    task, claim.slots["g-0"].task = claim.slots["g-0"].task, None
+    assert scene.claims.reservations.on("n")[cpu] == 3000, "a pod that is being recreated requests nothing"
+    claim.slots["g-0"].task = task
     scene.claims.reservations.end(scene.gang("g"), "Ended", "")
     assert scene.claims.reservations.on("n")[cpu] == 2000
     assert scene.claims.reservations.nodes() == {"n"}

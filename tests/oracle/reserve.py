@@ -438,6 +438,10 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
     if len(waits) < len(claim["slots"]):  # its minimum may have fallen with them
         claim["slots"] = {task["uid"]: claim["slots"][task["uid"]] for task in waits}
         tasks = waits
+    unneeded = r7_not_needed(world, gang, tasks)
+    for task in unneeded:
+        del claim["slots"][task["uid"]]
+    tasks = [task for task in tasks if task not in unneeded]
     nodes = {node["name"]: node for node in world["nodes"]}
     reserved = r4_reserved(world, set())
     for task in tasks:
@@ -455,6 +459,26 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
     if beyond_queue(world, placing.start_trial(world), gang, asked):
         return False
     return r2_condition_ready(world, gang, tasks)
+
+
+def r7_not_needed(world: World, gang: Gang, reserved: list[Task]) -> list[Task]:
+    """R7: pods that wait and without which its minima are reached by now, the last in order first."""
+    mine = [
+        task
+        for task in reserved
+        if "slot" not in task and minima.is_waiting(world, task) and minima.in_wave(gang, task["role"])
+    ]
+    left = [task for task in mine if task["role"] not in gang["later"]]
+    roles = minima.wave_minima(gang)
+    found: list[Task] = []
+    for task in reversed(left):
+        rest = [one for one in left if one not in found and one is not task]
+        of_role = sum(1 for one in rest if one["role"] == task["role"])
+        if minima.found_in_wave(world, gang) + len(rest) < minima.wave_total(gang):
+            break
+        if minima.found(world, gang, task["role"]) + of_role >= roles.get(task["role"], 0):
+            found.append(task)
+    return found
 
 
 def r7_could_start(world: World, gang: Gang) -> bool:

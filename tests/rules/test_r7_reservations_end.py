@@ -245,3 +245,27 @@ def test_r7_the_node_of_a_pod_that_is_not_needed_any_more_is_open_at_once(
     assert len(reserved(answer, "g")) == 2
     assert answer.at("s") == float(at[:-1])
     assert answer.times("g-") == [60.0]
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("21s")]], ids=["as-it-is", "restarted"])
+@pytest.mark.parametrize("at", ["20s", "30s"])
+@pytest.mark.parametrize(
+    ("gang", "smaller"),
+    [
+        (m.gang("g", 2, cpu=4), m.patch("20s", "PodGroup", "g", spec={"minMember": 1})),
+        (
+            m.job("g", m.role("w", 2, cpu=4)),
+            m.patch("20s", "Job", "g", spec={"minAvailable": 1, "tasks": [m.role("w", 2, 1, cpu=4)]}),
+        ),
+    ],
+    ids=["PodGroup", "Job"],
+)
+def test_r7_a_lowered_minimum_opens_the_node_of_a_pod_that_is_surplus_now(
+    gang: Any, smaller: m.Obj, at: str, restarts: list[m.Obj]
+) -> None:
+    """Both pods exist and wait; one of them is needed, the first in order (O2)."""
+    nodes = [m.node("n"), m.node("m"), full(1, "60s"), full(1, "60s", on="m", name="b")]
+    answer = simulate(*nodes, gang, smaller, m.pod("s", 2, at=at), restarts, config=reserving(), until="59s")
+    assert len(reserved(answer, "g")) == 2
+    assert answer.at("s") == float(at[:-1])
+    assert [(line["t"], line["name"][-1]) for line in answer.lines("released")] == [(20.0, "1")]

@@ -21,7 +21,7 @@ from enbloc.engine.placement.domain_choices import is_together
 from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools, Ints, total
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.tables.tasks import WAITS, GangState, Task
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 from enbloc.listing import listed
@@ -231,10 +231,10 @@ class Reservations:
         return None
 
     def _drop_unneeded(self, claim: Claim) -> None:
-        """The gang became smaller: nodes of pods that it no longer needs, and that do not exist, are open at once."""
+        """The gang became smaller: nodes of pods that it no longer needs are open at once."""
         unneeded = claim.beyond_templates()
         absent = [slot for slot in claim.slots.values() if slot.task is None]
-        unneeded += absent if absent and self.condition_ready(claim.gang) else []
+        unneeded += absent if absent and self.condition_ready(claim.gang) else _beyond_minima(claim)
         for slot in unneeded:
             del claim.slots[slot.name]
         if unneeded:
@@ -249,6 +249,27 @@ class Reservations:
             return False
         row = nodes.rows[slot.node]
         return all(amount <= nodes.allocatable[column, row] for column, amount in self.on(slot.node).items())
+
+
+def _beyond_minima(claim: Claim) -> list[Slot]:
+    """Slots of pods that wait and without which the minima of the present wave are reached: the last in order (O2).
+    Pods that are held count where they are held (K6)."""
+    gang = claim.gang
+    waiting = [
+        (slot, slot.task)
+        for slot in claim.slots.values()
+        if slot.task is not None and slot.task.status in WAITS and slot.is_for_member_of(gang)
+        if gang.in_wave(slot.task.role) and slot.task.role not in gang.spec.later
+    ]
+    counts, minima = Counter(gang.found_by_role()), gang.minima()
+    counts.update(task.role for _, task in waiting)
+    spare = -gang.short_of(counts)
+    found: list[Slot] = []
+    for slot, task in sorted(waiting, key=lambda entry: entry[1].order, reverse=True) if spare > 0 else ():
+        if len(found) < spare and counts[task.role] > minima.get(task.role, 0):
+            counts[task.role] -= 1
+            found.append(slot)
+    return found
 
 
 def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:

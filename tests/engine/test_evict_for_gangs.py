@@ -249,3 +249,16 @@ def test_k12_a_gang_with_claims_that_is_attempted_in_vain_is_looked_at_for_deadl
     gang = scene.gang("vip")
     assert allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is not None
     assert scene.cycle.claims.blocked is True
+
+
+@pytest.mark.parametrize(("other", "starts"), [(9, True), (5, False), (1, False)], ids=["higher", "equal", "lower"])
+def test_s1_the_lowest_priority_of_a_group_decides_whether_it_takes_reserved_nodes(other: int, starts: bool) -> None:
+    """`low` has priority 5, `g` 9; `h` starts together with `g`."""
+    together = ["default/g", "default/h"]
+    priorities = {"g": 9, "h": other}
+    gangs = [one for name in "gh" for one in m.koordinator_gang(name, 1, groups=together, priority=priorities[name])]
+    scene = CycleScene(m.node("n"), group("low", 1), m.pod("low-0", 4, group="low", priority=5), gangs)
+    scene.reserve("low", low_0="n")
+    gang = scene.gang("g")
+    assert (allocate.serve(scene.cycle, gang, scene.cycle.constraints(gang)) is None) is starts
+    assert bool(scene.task("g-0").node) is bool(scene.task("h-0").node) is starts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.transaction import Transaction
@@ -64,3 +66,22 @@ def test_r5_lift_is_undone_with_its_transaction() -> None:
     lower.release(scene.claims, Titles(isolated=False), scene.gang("b"))
     assert scene.free_cpu("n") == 8
     assert scene.decided[-1].reason == "PreemptionReleased"
+
+
+@pytest.mark.parametrize(("other", "released"), [(1, True), (9, False)], ids=["lower too", "as high"])
+def test_r5_a_hold_is_released_if_all_gangs_of_its_group_are_of_lower_priority(other: int, released: bool) -> None:
+    """Only `g` holds a pod; `h` starts with it."""
+    together = ["default/g", "default/h"]
+    priorities = {"g": 1, "h": other}
+    gangs = [
+        one
+        for name, value in priorities.items()
+        for one in m.koordinator_gang(name, 1, mode=m.NON_STRICT, groups=together, priority=value)
+    ]
+    scene = Scene(m.node("n"), gangs, group("top", 1), pods_of("top", 1, priority=9))
+    held = scene.claim(ClaimKind.HOLD, "g", until_s=60, g_0="n")
+    held.held = True
+    assert scene.claims.extend(held, "Held", "")
+    lower = found(scene, "top")
+    assert [one.kind for one in lower] == ([ClaimKind.HOLD] if released else [])
+    assert all(one.keys == {scene.gang(name).key for name in "gh"} for one in lower)

@@ -46,7 +46,7 @@ BY_COMPARISON = {
 
 NOT_WRITTEN = {
     "G12": "fairness over time",
-    "T0": "trees of sub-groups",
+    "T0": "trees of sub-groups: `subGroupPolicy`, KAI's sub-groups, composite PodGroups; roles with minima are M4",
 }
 """Rules that the oracle does not follow: the generator makes nothing that they decide. Of G6 it knows readiness,
 taints, node selectors, node affinity, required pod affinity and anti-affinity, hard topology spread, bound volumes,

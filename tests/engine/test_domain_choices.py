@@ -102,6 +102,7 @@ def test_t7_a_part_is_freed_within_the_domain_of_its_gang() -> None:
         (RACK, "bare-0", False),
         (RACK, "a-0 bare-0", False),
         (RACK, "a-0 gone", True),  # a node that is gone is in no rack, and says nothing
+        (RACK, "gone a-0 b-0", False),
         (BLOCK, "a-0 b-0", True),
         (TopologyConstraint("kueue/dc", preferred=r.RACK), "a-0 b-0", True),
         (TopologyConstraint("kai/none", "x"), "a-0", False),

@@ -388,3 +388,58 @@ def test_a_recount_finds_what_was_miscounted(change: Callable[[State], None], me
     change(scene.state)
     with pytest.raises(AssertionError, match=message):
         scene.state.validate()
+
+
+# ---- gangs whose object changes
+
+
+def moved(**fields: Any) -> tuple[Scene, set[EventKind]]:
+    """The object of gang `g`, whose pods run on `n`, declares something else; the events."""
+    queues = [m.queue("q"), m.queue("r")]
+    scene = Scene(m.node("n"), m.node("m"), queues, group(minimum=2, queue="q"), pods_of(nodeName="n"))
+    scene.state.events.clear()
+    scene.state.dirty.clear()
+    scene.direct.put(group(**{"minimum": 2, "queue": "q", **fields}))
+    scene.state.validate()
+    return scene, set(scene.state.events.kinds)
+
+
+def test_v4_the_use_of_a_gang_moves_with_it_to_another_queue() -> None:
+    scene, kinds = moved(queue="r")
+    assert {name: int(scene.state.queues.get(name).used[CPU]) for name in "qr"} == {"q": 0, "r": 2000}
+    assert EventKind.QUEUE_USES_LESS in kinds
+    assert scene.gang().key in scene.state.dirty
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_event"), [({}, False), ({"minimum": 1}, True), ({"roles": {"w": 1}}, True), ({"queue": "r"}, True)]
+)
+def test_g9_other_pods_may_be_evicted_when_the_minima_or_the_queue_of_a_gang_change(
+    fields: dict[str, Any], is_event: bool
+) -> None:
+    scene, kinds = moved(**fields)
+    assert (EventKind.VICTIMS_CHANGED in kinds) is is_event
+    assert (scene.gang().key in scene.state.dirty) is is_event
+
+
+def test_tasks_that_leave_are_known_until_they_are_gone() -> None:
+    scene = Scene(m.node("n"), m.pod("runs", nodeName="n"), m.pod("waits"))
+    assert scene.state.counts.releasing == {}
+    for name, node in (("runs", "n"), ("waits", None)):
+        leaving = m.pod(name, **({"nodeName": node} if node else {}))
+        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        scene.direct.put(leaving)
+    assert [task.name for task in scene.state.counts.releasing.values()] == ["runs"], "the other has no room"
+    scene.delete_pod("runs")
+    assert scene.state.counts.releasing == {}
+
+
+def test_a_pod_on_a_node_that_is_not_known_counts_there_when_the_node_comes() -> None:
+    scene = Scene(m.node("m"), m.pod("a", nodeName="n"), m.pod("b", nodeName="n"), m.pod("c", nodeName="n"))
+    scene.delete_pod("a")
+    scene.direct.put(m.node("n"))
+    scene.begin(1)
+    assert scene.free_cpu("n") == 2
+    for name in "bc":
+        scene.delete_pod(name)
+    assert scene.free_cpu("n") == 4

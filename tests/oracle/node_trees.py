@@ -116,9 +116,10 @@ def has_member(hyper_node: dict[str, Any], kind: str, name: str, labels: dict[st
             return True
         if "regexMatch" in selector and re.search(selector["regexMatch"]["pattern"], name):
             return True
-        wanted = (selector.get("labelMatch") or {}).get("matchLabels")
-        if wanted and all(labels.get(key) == value for key, value in wanted.items()):
-            return True
+        if selector.get("labelMatch") is not None:  # an empty selector selects every node
+            wanted = selector["labelMatch"].get("matchLabels") or {}
+            if all(labels.get(key) == value for key, value in wanted.items()):
+                return True
     return False
 
 

@@ -476,6 +476,17 @@ def test_n1_a_replacement_in_a_satisfied_gang_is_warned_of_and_runs() -> None:
     assert warned(answer)
 
 
+def test_n1_a_member_that_comes_as_the_minimum_is_raised_holds_the_gang() -> None:
+    """Both at one instant, whatever is seen first: the gang is not satisfied then."""
+    pods = m.gang("g", 2, minimum=2)
+    raised = m.step("5s", "patch", "PodGroup", "g", patch={"spec": {"minMember": 3}})
+    late = m.pod("late", group="g", at="5s", annotations={"volcano.sh/numa-topology-policy": "restricted"})
+    for story in ([raised, late], [late, raised]):
+        answer = simulate(m.node("n"), pods, *story)
+        assert answer.at("late") is None
+        assert "numa-topology-policy" in answer.why("default/g")
+
+
 def test_n1_all_constraints_are_named() -> None:
     keys = {"topology": [{"key": "rack"}, {"key": "block"}]}
     held = m.native_podgroup("x", {"gang": {"minCount": 1}}, resourceClaims=[{"name": "a"}], schedulingConstraints=keys)

@@ -203,13 +203,14 @@ class Translator:
         return spec
 
     def _held_by(self, obj: Obj, found: list[Unhonoured], satisfied: bool) -> str:
-        """The constraint that holds a gang. What is only warned of becomes a Warning event on its object."""
+        """The constraint that holds a gang while it is not satisfied. What is only warned of, now or ever, becomes a
+        Warning event on its object."""
         held: list[str] = []
         for one in found:
             message = f"{obj['kind']} {'/'.join(filter(None, (namespace_of(obj), name_of(obj))))}: {one.message}"
-            if one.holds and self._holds_unsupported and not satisfied:
+            if one.holds and self._holds_unsupported:
                 held.append(one.message if held else message)
-            else:
+            if satisfied or not one.holds or not self._holds_unsupported:
                 reason = PendingReason.UNSUPPORTED_CONSTRAINT if one.holds else UNSUPPORTED_PREFERENCE
                 self._add_complaint(Complaint(ref_of(obj), uid_of(obj), message, reason))
         return f"{'; '.join(held)}, or set `unsupported: warn` in the config" if held else ""

@@ -127,3 +127,13 @@ def test_g10_a_pod_whose_podgroup_is_missing_is_explained() -> None:
     assert (said.gang, said.sentence) == ("default/nowhere", "It waits: PodGroup default/nowhere does not exist.")
     assert explain(objects, simulation.begin_ns, parse(None), "orphans-0") is None
     assert nearest_gang(objects, parse(None), "orphans-0") == "default/orphan-0"
+
+
+def test_v5_p2_pods_of_a_queue_that_was_deleted_are_not_reclaimed() -> None:
+    reclaimer = m.pod("b", 3, queue="owns", at="10s")
+    config = {"actions": [{"name": name} for name in ("enqueue", "allocate", "reclaim")]}
+    story = [m.node("n"), m.queue("owns", deserved={"cpu": "4"}), m.queue("other"), m.pod("a", 3, queue="other")]
+    assert simulate(story, reclaimer, config=config, until="60s").at("b") == 10.0
+    deleted = simulate(story, m.step("5s", "delete", "Queue", "other"), reclaimer, config=config, until="60s")
+    assert not deleted.lines("evicted")
+    assert deleted.why("default/b") == "1 of 1 pod does not fit: 0/1 nodes are available: 1 Insufficient cpu."

@@ -156,7 +156,9 @@ class ByShare:
     def _gives(self, queue: Queue) -> bool:
         """Whether a queue, and those above it that are not above us too, have more than their share. One that was
         deleted gives nothing: its pods run on (V5)."""
-        return queue.exists and all(place.facts.reclaimable and self._queues.above_share(place) for place in self._apart(queue))
+        return queue.exists and all(
+            place.facts.reclaimable and self._queues.above_share(place) for place in self._apart(queue)
+        )
 
     def _furthest_first(self, queue: Queue) -> tuple[tuple[float, int, str], ...]:
         """Sort key: the queue furthest above its share, among equals the least important; from the top down."""

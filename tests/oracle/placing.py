@@ -189,6 +189,9 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
         return g2_anywhere(world, trial, gangs)
     found = reasons.reason("Unschedulable", minima.needed_by_role(world, required[0]))
     each = {required[0]["key"]: {**found, "or": ("QueueFull",)}}
+    for gang in required if len({gang["key"] for gang in required}) > 1 else ():
+        own = reasons.reason("Unschedulable", minima.needed_by_role(world, gang))
+        each[gang["key"]] = {**own, "or": ("QueueFull", "GroupNotReady")}
     plain = g2_anywhere(world, copy_trial(trial), gangs) or found
     if "QueueFull" in (plain["reason"], *(one["reason"] for one in plain.get("each", {}).values())):
         for gang in gangs:  # which of them says so depends on the domain that was tried last

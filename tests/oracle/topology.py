@@ -198,10 +198,11 @@ def t2_least(part: Part, certain: list[Task]) -> dict[str, int]:
 
 
 def t1_without_domain(world: World, trial: Trial, parts: list[Part], certain: list[Task]) -> list[Gang]:
-    """T1, G10: gangs that require a level, the one first of which a part fits in no domain, each class by itself."""
+    """T1, G10: the gang of which a part fits in no domain, each class by itself; if there is none, all that require a
+    level: any of them may say that there is no domain for them together."""
     required = [part for part in parts if part["required"] is not None]
     stuck = [one for one in required if next(t2_options(world, trial, one, t2_least(one, certain)), None) is None]
-    return [part["gang"] for part in [*stuck, *required]]
+    return [part["gang"] for part in (stuck[:1] or required)]
 
 
 def t4_domain(world: World, trial: Trial, part: Part) -> Names:

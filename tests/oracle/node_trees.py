@@ -65,9 +65,12 @@ def t5_levels_of_labels(world: World, keys: list[tuple[str, list[str], str]]) ->
 
 
 def layers_of(obj: dict[str, Any]) -> list[tuple[str, list[str], str]]:
-    """Koordinator's layers from the top down; the layer of nodes needs no label."""
+    """Koordinator's layers from the top down: the top one has no parent among them; the layer of nodes needs no
+    label."""
     layers = obj["spec"].get("networkTopologySpec") or []
-    found, above = [], ""
+    names = {one["topologyLayer"] for one in layers}
+    tops = [one for one in layers if (one.get("parentTopologyLayer") or "") not in names]
+    found, above = [], (tops[0].get("parentTopologyLayer") or "") if tops else ""
     while below := next((one for one in layers if (one.get("parentTopologyLayer") or "") == above), None):
         above = below["topologyLayer"]
         is_node = above == "NodeTopologyLayer" and not below.get("labelKey")

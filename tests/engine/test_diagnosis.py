@@ -259,6 +259,14 @@ def test_t1_t4_why_pods_fit_in_no_domain(needed: int, rooms: dict[str, int], pin
     assert not unproved.proved
 
 
+def test_t1_equal_pods_that_have_a_domain_and_start_with_others() -> None:
+    said = diagnosis.no_domain(gang(1), "rack", 1, {"r0": 1}, pinned=[], unproved=False, of_one_kind=True)
+    assert said.message == (
+        "1 pod must fit in one domain of rack: of 1 domain, 1 has room for 1 of 1, not together with the pods that "
+        "start with them."
+    )
+
+
 def test_g10_a_sentence_is_added_for_the_gang_its_roles_and_the_gangs_it_starts_with() -> None:
     mate = diagnosis.Diagnosis(PendingReason.UNSCHEDULABLE, "c", of_roles={"x": "d"})
     said = diagnosis.Diagnosis(PendingReason.UNSCHEDULABLE, "a", of_roles={"w": "b"}, of_gangs={A: mate})

@@ -249,10 +249,18 @@ _ROOMS_LISTED: Final = 3
 
 
 def no_domain(
-    gang: GangState, level: str, needed: int, rooms: Mapping[str, int], *, pinned: Sequence[str], unproved: bool
+    gang: GangState,
+    level: str,
+    needed: int,
+    rooms: Mapping[str, int],
+    *,
+    pinned: Sequence[str],
+    unproved: bool,
+    of_one_kind: bool = False,
 ) -> Diagnosis:
     """T1: the pods fit in no single domain of the required level. `rooms`: domain → how many of them fit there, each
-    class of pods by itself; `pinned`: the domains of the members that are placed already (T4)."""
+    class of pods by itself; `pinned`: the domains of the members that are placed already (T4); `of_one_kind`: the pods
+    are of one class."""
     pods = f"{needed} pod{'' if needed == 1 else 's'}"
     if pinned:
         where = ", ".join(pinned)
@@ -264,13 +272,13 @@ def no_domain(
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             text += f"; {others[0]}{more} {'have' if more else 'has'} room for {needed}"
     else:
-        text = f"{pods} must fit in one domain of {level}: {_rooms(rooms, needed)}"
+        text = f"{pods} must fit in one domain of {level}: {_rooms(rooms, needed, of_one_kind)}"
     if unproved:
         text += "; the search ended before every domain was ruled out"
     return Diagnosis(PendingReason.UNSCHEDULABLE, f"{text}.", missing=_needed(gang), proved=not unproved, level=level)
 
 
-def _rooms(rooms: Mapping[str, int], needed: int) -> str:
+def _rooms(rooms: Mapping[str, int], needed: int, of_one_kind: bool) -> str:
     if not rooms:
         return "no node is in one"
     by_room: dict[int, int] = {}
@@ -280,8 +288,12 @@ def _rooms(rooms: Mapping[str, int], needed: int) -> str:
     for room in sorted(by_room, reverse=True)[:_ROOMS_LISTED]:
         count = by_room[room]
         has = "has" if count == 1 else "have"
-        each = " for each kind of pod, not for all together" if room >= needed else f" for {room} of {needed}"
-        parts.append(f"{count} {has} room{each}")
+        what = f"{room} of {needed}"
+        if room >= needed and of_one_kind:
+            what += ", not together with the pods that start with them"
+        elif room >= needed:
+            what = "each kind of pod, not for all together"
+        parts.append(f"{count} {has} room for {what}")
     left = len(rooms) - sum(by_room[room] for room in sorted(by_room, reverse=True)[:_ROOMS_LISTED])
     return (
         f"of {len(rooms)} domain{'' if len(rooms) == 1 else 's'}, {', '.join(parts)}{f', {left} less' if left else ''}"

@@ -359,4 +359,7 @@ def _no_domain(state: State, part: Part, closed: Bools | None, *, unproved: bool
     rooms = {level.names[one]: int(room[one]) for one in np.flatnonzero(present).tolist()}
     pinned = sorted({int(level.ids[row]) for row in part.pinned})
     names = [level.names[one] if one >= 0 else "(none)" for one in pinned]
-    return diagnosis.no_domain(part.gang, level.name, part.size, rooms, pinned=names, unproved=unproved)
+    of_one_kind = len(part.needed) == 1
+    return diagnosis.no_domain(
+        part.gang, level.name, part.size, rooms, pinned=names, unproved=unproved, of_one_kind=of_one_kind
+    )

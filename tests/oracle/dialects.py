@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from oracle import adapter
+from oracle import adapter, sub_groups
 from oracle.adapter import SECOND, parse_duration, parse_timestamp
 
 Obj = dict[str, Any]
@@ -28,8 +28,16 @@ VOLCANO_PODGROUP = "PodGroup.scheduling.volcano.sh"
 KOORDINATOR_PODGROUP = "PodGroup.scheduling.sigs.k8s.io"
 COSCHEDULING_PODGROUP = "PodGroup.scheduling.x-k8s.io"
 NATIVE_PODGROUP = "PodGroup.scheduling.k8s.io"
+KAI_PODGROUP = "PodGroup.scheduling.run.ai"
 SCHEDULING_SPEC = "SchedulingSpec.arbitrator.incubator.k8s.io"
-OBJECTS = (VOLCANO_PODGROUP, KOORDINATOR_PODGROUP, COSCHEDULING_PODGROUP, NATIVE_PODGROUP, SCHEDULING_SPEC)
+OBJECTS = (
+    VOLCANO_PODGROUP,
+    KOORDINATOR_PODGROUP,
+    COSCHEDULING_PODGROUP,
+    NATIVE_PODGROUP,
+    KAI_PODGROUP,
+    SCHEDULING_SPEC,
+)
 """Kinds that declare gangs, and carry the records of their claims."""
 
 
@@ -78,13 +86,19 @@ def membership(pod: Obj, world: dict[str, Any]) -> dict[str, Any]:
     number = int(index) if index and index.isdecimal() else None
     for key in VOLCANO_GROUP_KEYS:
         if notes.get(key):
-            return {"key": ("volcano", namespace, notes[key]), "role": role, "index": number}
+            group = world["store"].get(VOLCANO_PODGROUP, namespace, notes[key])
+            policies = ((group or {}).get("spec") or {}).get("subGroupPolicy") or []
+            of_policy = sub_groups.t0_sub_group_of(policies, labels)[1]
+            return {"key": ("volcano", namespace, notes[key]), "role": of_policy or role, "index": number}
     name = k1_gang_name(pod)
     if name:
         return {"key": ("koordinator", namespace, name), "role": role, "index": None}
     native = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
     if native:
         return {"key": ("kubernetes", namespace, native), "role": "", "index": None}
+    if notes.get("pod-group-name"):
+        role = labels.get("kai.scheduler/subgroup-name") or ""
+        return {"key": ("kai", namespace, notes["pod-group-name"]), "role": role, "index": None}
     if a1_belongs(pod, world):
         owner = owner_of(pod)
         uid = owner["uid"] if owner else pod["metadata"]["uid"]
@@ -149,12 +163,16 @@ def read_gangs(world: dict[str, Any], pods: list[Obj]) -> dict[Key, dict[str, An
     store = world["store"]
     jobs = {job["metadata"]["uid"]: job for job in adapter.objects(store, "Job.batch.volcano.sh")}
     found: dict[Key, dict[str, Any]] = {}
-    for group in adapter.objects(store, VOLCANO_PODGROUP):
-        gang = v1_podgroup(world, group, jobs)
-        found[gang["key"]] = gang
     members: dict[Key, list[Obj]] = {}
     for pod in pods:
         members.setdefault(membership(pod, world)["key"], []).append(pod)
+    for group in adapter.objects(store, VOLCANO_PODGROUP):
+        gang = v1_podgroup(world, group, jobs)
+        gang["tree"] = sub_groups.t0_of_volcano(group["spec"], [labels_of(one) for one in members.get(gang["key"], [])])
+        found[gang["key"]] = gang
+    for group in adapter.objects(store, KAI_PODGROUP):
+        gang = kai_podgroup(world, group)
+        found[gang["key"]] = gang
     for key in k1_keys(world, members):
         found[key] = k1_gang(world, key, members.get(key, []))
     for group in adapter.objects(store, NATIVE_PODGROUP):
@@ -182,6 +200,8 @@ def gang_facts(key: Key, created: int, minimum: int, **more: Any) -> dict[str, A
         "created": created,
         "minimum": minimum,
         "minima": {},
+        "total": minimum,
+        "tree": None,
         "queue": "default",
         "own_priority": None,
         "own_class": "",
@@ -518,6 +538,33 @@ def native_podgroup(world: dict[str, Any], group: Obj) -> dict[str, Any]:
         home_kind=NATIVE_PODGROUP,
         terms=reading.read_terms(group),
         problem="its minCount is bad" if gang_policy is not None and minimum < 1 else "",
+    )
+
+
+def kai_podgroup(world: dict[str, Any], group: Obj) -> dict[str, Any]:
+    """The minimum of its sub-groups, or one member, where it says none."""
+    from oracle import reading, tenants
+
+    spec = group.get("spec") or {}
+    class_name = spec.get("priorityClassName") or ""
+    own = tenants.s3_own_priority(world, group["metadata"]["namespace"], class_name)
+    terms = reading.read_terms(group)
+    has_children = bool(spec.get("subGroups"))
+    return gang_facts(
+        ("kai", group["metadata"]["namespace"], group["metadata"]["name"]),
+        parse_timestamp(group["metadata"]["creationTimestamp"]),
+        spec.get("minMember", 0 if has_children else 1),
+        tree=sub_groups.t0_of_kai(spec) if has_children and not sub_groups.t0_fault_of_kai(spec) else None,
+        queue=spec.get("queue") or queue_named(group),
+        own_priority=own,
+        own_class=class_name,
+        never_preempts=never_preempts(world, class_name),
+        object=group,
+        kind=KAI_PODGROUP,
+        home=group,
+        home_kind=KAI_PODGROUP,
+        terms={**terms, "protected": terms["protected"] or (own is not None and own >= 100)},
+        problem=sub_groups.t0_fault_of_kai(spec),
     )
 
 

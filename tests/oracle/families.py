@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oracle import generate, tree_families
+from oracle import generate, sub_group_families, tree_families
 from oracle.generate import KOORDINATOR
 
 Obj = dict[str, Any]
@@ -620,5 +620,6 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "unsupported": unsupported,
     "trees": tree_families.trees,
     "freed-trees": tree_families.freed_trees,
+    "sub-groups": sub_group_families.sub_groups,
 }
 LAYERS = (*generate.LAYERS, *FAMILIES)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle import sub_groups
+
 World = dict[str, Any]
 Gang = dict[str, Any]
 Task = dict[str, Any]
@@ -147,6 +149,8 @@ def o1_split(world: World, gang: Gang) -> tuple[list[Task], list[Task], int]:
         else:
             rest.append(task)
     short = wave_total(gang) - found_in_wave(world, gang) - len(needed)
+    if gang["tree"] is not None and gang["satisfied"]:  # a sub-group that has not started makes up no total
+        short = min(short, len(sub_groups.t0_surplus(world, gang, rest)[1]))
     return needed, rest, max(0, short)
 
 
@@ -165,12 +169,15 @@ def g7_satisfied(world: World) -> None:
     remembered = world["memory"]["satisfied"]
     for gang in world["gangs"].values():
         key = gang["key"]
+        gang["was_bound"] = key in remembered
+        sub_groups.t0_choose_first(world, gang)
         if not any(task["status"] in ("bound", "succeeded", "failed") for task in gang["tasks"]):
             remembered.pop(key, None)
         elif (minima_are_bound(world, gang) and k7_group_is_bound(world, gang)) or (
             key not in remembered and gang["started"]
         ):
             remembered[key] = present_minima(gang)
+        sub_groups.t0_choose_first(world, gang)
         mark = remembered.get(key)
         gang["was_bound"] = mark is not None  # not by this cycle: what waits beside its minima is surplus (G3, K9)
         gang["covered"] = mark is not None and covers(mark, gang)

@@ -26,6 +26,7 @@ from oracle import (
     reserve,
     scoring,
     spread,
+    sub_groups,
     topology,
     volumes,
     waves,
@@ -550,6 +551,18 @@ def one_turn(world: World, gang: Gang) -> dict[str, Any] | None:
 
 
 def minima_turn(world: World, gang: Gang) -> dict[str, Any] | None:
+    """The first choice of sub-groups that fits (T0); a gang without a tree has one."""
+    first = dict(gang["minima"])
+    why = chosen_turn(world, gang)
+    for other in sub_groups.t0_other_choices(world, gang) if why is not None else ():
+        sub_groups.t0_choose(gang, other)
+        if not minima.g4_missing(world, gang) and chosen_turn(world, gang) is None:
+            return None
+        sub_groups.t0_choose(gang, first)
+    return why
+
+
+def chosen_turn(world: World, gang: Gang) -> dict[str, Any] | None:
     lost = minima.g7_replacements(world, gang)
     why = None
     if lost:
@@ -608,7 +621,12 @@ def g7_singly(world: World, gang: Gang) -> dict[str, Any] | None:
         needed, rest, short = minima.o1_split(world, gang)
         tasks = needed if needed or short else rest
     trial = start_trial(world, {gang["key"]})
-    why = one_by_one(world, trial, gang, tasks)
+    of_children = None
+    if gang["tree"] is not None and short:
+        rest = sub_groups.t0_surplus(world, gang, rest)[1]
+    elif gang["tree"] is not None and tasks and not minima.o1_split(world, gang)[0]:
+        of_children, tasks = t0_as_a_whole(world, trial, gang, tasks)
+    why = one_by_one(world, trial, gang, tasks) or of_children
     if short:
         of_rest = one_by_one(world, trial, gang, rest, short)
         why = why or of_rest
@@ -616,6 +634,24 @@ def g7_singly(world: World, gang: Gang) -> dict[str, Any] | None:
         return why
     decide(world, trial, [gang], commits=False)
     return None
+
+
+def t0_as_a_whole(
+    world: World, trial: Trial, gang: Gang, tasks: list[Task]
+) -> tuple[dict[str, Any] | None, list[Task]]:
+    """T0: children beyond the minimum start each as a whole or not at all. Why the first did not, and what is left:
+    tasks that start pod by pod."""
+    units, singles = sub_groups.t0_surplus(world, gang, tasks)
+    why = None
+    for unit in units:
+        attempt = copy_trial(trial)
+        failure = g2_all_or_nothing(world, attempt, [sub_groups.t0_as_a_gang(gang, unit)])
+        if failure is None:
+            trial.update(attempt)
+        why = why or failure
+    if not units and not singles:
+        why = reasons.reason("NotEnoughPods", {})
+    return why, singles
 
 
 def decide(world: World, trial: Trial, gangs: list[Gang], *, commits: bool) -> None:

@@ -46,19 +46,51 @@ BY_COMPARISON = {
 
 NOT_WRITTEN = {
     "G12": "fairness over time",
-    "T0": "trees of sub-groups: `subGroupPolicy`, KAI's sub-groups, composite PodGroups; roles with minima are M4",
 }
 """Rules that the oracle does not follow: the generator makes nothing that they decide. Of G6 it knows readiness,
 taints, node selectors, node affinity, required pod affinity and anti-affinity, hard topology spread, bound volumes,
 ReadWriteOncePod, host ports and resources; not volumes that are bound when a pod is, and preferred pod affinity and
 spread. Of T5 it knows node labels, the config's trees, HyperNodes, the trees of Kueue, KAI and Koordinator and what
-pods, Jobs and PodGroups ask of them; not KAI's PodGroups and the owners of ordinary pods. Of R8 it knows `backfill` in
+pods, Jobs and PodGroups ask of them; not KAI's PodGroups and the owners of ordinary pods. Of T0 it knows Volcano's
+`subGroupPolicy` and KAI's sub-groups without levels of their own; not composite PodGroups, nor a `minMember` between
+the members of the sub-groups that are needed and all. Of R8 it knows `backfill` in
 modes `easy` and `conservative` with gangs alone: not groups, waves and reservations beside them."""
 
-OPEN: frozenset[str] = frozenset()
+OPEN: frozenset[str] = frozenset(
+    {"sub-group-starts-in-part", "pods-of-another-choice", "another-choice-that-the-queue-allows"}
+)
 """Files of `found/` with a bug of the engine that is not fixed yet."""
 
-OPEN_RESTARTED: frozenset[str] = OPEN
+_OPEN_SUB_GROUPS = (
+    2,
+    4,
+    123,
+    138,
+    155,
+    164,
+    206,
+    213,
+    268,
+    279,
+    395,
+    439,
+    500,
+    527,
+    542,
+    579,
+    595,
+    607,
+    627,
+    679,
+    714,
+    716,
+    729,
+    796,
+)
+OPEN_SEEDS: frozenset[str] = frozenset(f"sub-groups/{seed}" for seed in _OPEN_SUB_GROUPS)
+"""Seeds below 800 that disagree for the same reasons: they are left out until these are fixed."""
+
+OPEN_RESTARTED: frozenset[str] = frozenset({"pods-of-another-choice"})
 """Those of them that further restarts change (I5)."""
 
 

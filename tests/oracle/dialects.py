@@ -239,6 +239,7 @@ def gang_facts(key: Key, created: int, minimum: int, **more: Any) -> dict[str, A
         "terms": {"patience": None, "run_time": None, "protected": False, "cooldown": 0},
         "longest_run": None,
         "problem": "",
+        "usage_order": (),
         "tasks": [],
         **more,
     }

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oracle import generate, sub_group_families, tree_families
+from oracle import generate, sub_group_families, tree_families, usage_families
 from oracle.generate import KOORDINATOR
 
 Obj = dict[str, Any]
@@ -346,10 +346,7 @@ def queue_notes(rng: random.Random) -> dict[str, str]:
 
 def moved(rng: random.Random, one: Obj, namespace: str) -> Obj:
     """The object in another namespace, perhaps with a class of the system's."""
-    one["metadata"]["namespace"] = namespace
-    notes = one["metadata"].get("annotations", {})
-    if KOORDINATOR + "groups" in notes:
-        notes[KOORDINATOR + "groups"] = notes[KOORDINATOR + "groups"].replace("default/", namespace + "/")
+    usage_families.in_namespace(one, namespace)
     if one["kind"] in ("Job", "PodGroup") and "scheduling.sigs" not in one["apiVersion"] and rng.random() < 0.15:
         if "x-k8s" not in one["apiVersion"]:
             one["spec"]["priorityClassName"] = "system-cluster-critical"
@@ -621,5 +618,6 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "trees": tree_families.trees,
     "freed-trees": tree_families.freed_trees,
     "sub-groups": sub_group_families.sub_groups,
+    "usage": usage_families.usage,
 }
 LAYERS = (*generate.LAYERS, *FAMILIES)

@@ -6,7 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oracle import adapter, conservative, constraints, easy, groups, minima, placing, queues, reasons, records, tenants
+from oracle import (
+    adapter,
+    conservative,
+    constraints,
+    easy,
+    groups,
+    minima,
+    placing,
+    queues,
+    reasons,
+    records,
+    tenants,
+    usage,
+)
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -20,11 +33,13 @@ PODS_EXPECTED_WITHIN = 5 * adapter.SECOND
 
 
 def g8_order(gang: Gang, band: int) -> tuple[Any, ...]:
-    """Priority (higher first); minima before surplus among equals (G3), unless it is left over of a gang that was
-    satisfied before, in a dialect in which such pods are ordinary ones (G7); older first; then namespace and name."""
+    """Priority (higher first); usage over time (G12); minima before surplus among equals (G3), unless it is left over
+    of a gang that was satisfied before, in a dialect in which such pods are ordinary ones (G7); older first; then
+    namespace and name."""
     in_turn = gang["satisfied"] and gang["key"][0] in ("koordinator", "kubernetes")
     is_last = band == SURPLUS and not in_turn
-    return (-gang["priority"], is_last, gang["created"], gang["key"][1], gang["title"], band)
+    of_equals = (is_last, gang["created"], gang["key"][1], gang["title"], band)
+    return (-gang["priority"], gang["usage_order"], *of_equals)
 
 
 def standing(world: World, gang: Gang) -> tuple[str, int] | None:
@@ -85,6 +100,7 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
     failed: dict[Any, int] = {}
     rooms: dict[tuple[Any, ...], Room] = {}
     while True:
+        usage.g12_charge(world)
         waiting: dict[str, list[tuple[Any, int, Gang]]] = {}
         for gang in world["gangs"].values():
             found = standing(world, gang)

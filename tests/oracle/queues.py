@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from oracle import reading, waves
+from oracle import reading, usage, waves
 
 World = dict[str, Any]
 Amounts = dict[str, int]
@@ -177,7 +177,8 @@ def share(world: World, name: str, used: Amounts, deserved: Amounts) -> Fraction
 
 
 def g8_queue_order(world: World, trial: dict[str, Any], name: str, enqueued: bool) -> tuple[Any, ...]:
-    """G8: highest priority, then lowest share, from the top of the tree down; then by name."""
+    """G8: highest priority, then least usage over time (G12), then lowest share, from the top of the tree down; then by
+    name."""
     deserved = v4_deserved(world, trial)
     found = []
     for place in reversed(path_up(world, name)):
@@ -187,7 +188,8 @@ def g8_queue_order(world: World, trial: dict[str, Any], name: str, enqueued: boo
         if enqueued:
             add(used, trial["enqueued"].get(place, {}))
         priority = (world["queues"].get(place) or {"priority": 0})["priority"]
-        found.append((-priority, share(world, place, used, deserved.get(place, {})), place))
+        used_before = usage.g12_of_queue(world, place)
+        found.append((-priority, used_before, share(world, place, used, deserved.get(place, {})), place))
     return tuple(found)
 
 

@@ -115,6 +115,7 @@ def read_queues(store: Any) -> dict[str, dict[str, Any]]:
         weight = spec.get("weight")
         found[obj["metadata"]["name"]] = {
             "name": obj["metadata"]["name"],
+            "uid": obj["metadata"]["uid"],
             "weight": weight if weight and weight > 0 else 1,
             "priority": spec.get("priority") or 0,
             "parent": spec.get("parent") or "",

@@ -31,6 +31,10 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]
         "expected_starts": {},  # R8: gang -> when it is expected to start
         "deleted_specs": [],  # V5: SchedulingSpecs that were deleted since the last cycle
         "lost_their_spec": set(),  # V5: owners whose SchedulingSpec was deleted while pods waited
+        "used": {},  # G12: account -> what it used: from when, until when, which part of the cluster
+        "rates": {},  # G12: account -> which part of the cluster it uses
+        "rates_before": {},  # G12: the same until the present instant
+        "rates_since": 0,  # G12: the time of the last cycle
         "timers": [],
         "violations": [],  # choices of the engine that a rule does not allow
         "hints": hints or {},

@@ -41,6 +41,7 @@ SEEDS = {
     "trees": 30,
     "freed-trees": 10,
     "sub-groups": 20,
+    "usage": 20,
 }
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))

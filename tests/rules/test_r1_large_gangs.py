@@ -80,6 +80,16 @@ def test_r1_a_group_has_nodes_reserved_for_all_of_its_gangs_or_for_none() -> Non
 
 
 @pytest.mark.usefixtures("one_slot")
+def test_k6_pods_that_cannot_be_recorded_are_not_held() -> None:
+    """Two of three pods fit: room for both cannot be recorded, and another gang uses it."""
+    gang = m.koordinator_gang("g", 3, cpu=2, mode=m.NON_STRICT)
+    answer = simulate(m.node("n"), gang, m.pod("small", 3, at="5s"), until="20s")
+    assert not answer.lines("held")
+    assert "no room is set aside for its 2 pods (hold)" in " ".join(warnings(answer))
+    assert answer.at("small") == 5.0
+
+
+@pytest.mark.usefixtures("one_slot")
 def test_p3_no_room_is_kept_for_one_gang_of_a_group_whose_other_cannot_be_recorded() -> None:
     names = ["default/a", "default/b"]
     high = [

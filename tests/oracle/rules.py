@@ -55,46 +55,13 @@ the members of the sub-groups that are needed and all. Of R8 it knows `backfill`
 modes `easy` and `conservative` with gangs alone: not groups, waves and reservations beside them. Of G12 it does
 not know what a gang that waits says of usage, nor the bound on how many accounts are recorded."""
 
-OPEN: frozenset[str] = frozenset(
-    {
-        "sub-group-starts-in-part",
-        "pods-of-another-choice",
-        "another-choice-that-the-queue-allows",
-        "equal-usage-against-weights",
-    }
-)
+OPEN: frozenset[str] = frozenset({"equal-usage-against-weights"})
 """Files of `found/` with a bug of the engine that is not fixed yet."""
 
-_OPEN_SUB_GROUPS = (
-    2,
-    4,
-    123,
-    138,
-    155,
-    164,
-    206,
-    213,
-    268,
-    279,
-    395,
-    439,
-    500,
-    527,
-    542,
-    579,
-    595,
-    607,
-    627,
-    679,
-    714,
-    716,
-    729,
-    796,
-)
-OPEN_SEEDS: frozenset[str] = frozenset(f"sub-groups/{seed}" for seed in _OPEN_SUB_GROUPS)
-"""Seeds below 800 that disagree for the same reasons: they are left out until these are fixed."""
+OPEN_SEEDS: frozenset[str] = frozenset()
+"""Seeds that disagree for the same reasons, as `layer/seed`: they are left out until these are fixed."""
 
-OPEN_RESTARTED: frozenset[str] = frozenset({"pods-of-another-choice"})
+OPEN_RESTARTED: frozenset[str] = frozenset()
 """Those of them that further restarts change (I5)."""
 
 

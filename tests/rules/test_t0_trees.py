@@ -41,6 +41,28 @@ def test_t0_another_choice_is_found_if_the_first_does_not_fit() -> None:
     assert started(simulate(m.node("n", 4), found)) == ["a", "c"]
 
 
+def test_t0_g9_pods_that_make_another_choice_possible_wake_the_gang() -> None:
+    """The pods of `b` fit on no node, and those of `c` come later."""
+    found = job(*PAIRS, members=ALL, minSubGroup=2)
+    for pod in found:
+        if pod["metadata"]["name"].startswith("j-b"):
+            pod["spec"]["nodeSelector"] = {"no": "node"}
+        if pod["metadata"]["name"].startswith("j-c"):
+            pod["metadata"].setdefault("annotations", {})["sim.enbloc.dev/at"] = "9s"
+    answer = simulate(m.node("n", 4), found)
+    assert started(answer) == ["a", "c"]
+    assert answer.times("j-") == [9.0] * 4
+
+
+def test_t0_v4_another_choice_is_found_if_the_queue_forbids_the_first() -> None:
+    """Pods of `a` request 2 cpu each, those of `b` 1: the queue may use 3."""
+    found = job(*PAIRS[:2], members={"a": 2, "b": 2}, minSubGroup=1, queue="q")
+    for pod in found:
+        if pod["metadata"]["name"].startswith("j-a"):
+            pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    assert started(simulate(m.node("n", 9), m.queue("q", capability={"cpu": "3"}), found)) == ["b"]
+
+
 def test_t0_a_sub_group_without_pods_is_not_chosen() -> None:
     answer = simulate(m.node("n", 4), job(*PAIRS, members={"b": 2, "c": 2}, minSubGroup=2))
     assert started(answer) == ["b", "c"]

@@ -273,7 +273,8 @@ class Intake(Follower):
         if not wanted:
             self._queues.remove(gang)
             return
-        asked = signature.asked_by(self._state, gang, wanted)
+        whatever = waiting if gang.spec.tree is not None and not for_surplus else wanted  # T0: of any choice
+        asked = signature.asked_by(self._state, gang, whatever)
         is_unlike_others = (
             asked.stateful
             or gang.spec.later
@@ -287,7 +288,7 @@ class Intake(Follower):
         queue = self._queues.placement
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             queue = self._queues.best_effort
-        own = signature.own_facts(gang, wanted, self._claims.reservations) if is_unlike_others else None
+        own = signature.own_facts(gang, whatever, self._claims.reservations) if is_unlike_others else None
         never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
         times = signature.times_of(self._state, wanted)
         outranks = gang.priority if self._claims.reservations else 0  # R5: which reserved nodes are closed to it

@@ -124,7 +124,7 @@ def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     """The first choice of sub-groups that fits (T0); for a gang without a choice the only one. Once members hold room
     the choice is made."""
     failure = _place_chosen(cycle, gang, constraints)
-    if failure is None or gang.spec.tree is None or failure.of_queue or gang.total_found:
+    if failure is None or gang.spec.tree is None or gang.total_found:
         return failure
     first = gang.spec.minima
     for other in islice(gang.choices(), 1, None):
@@ -240,7 +240,9 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     first, rest, short = asked_singly(gang)
     whole: list[Task] = []
     why: Diagnosis | None = None
-    if gang.spec.tree is not None and not (rest or short):
+    if gang.spec.tree is not None and short:
+        rest = sub_groups(gang, rest).singles
+    elif gang.spec.tree is not None and not (first and not gang.ready() and request_of(gang).needed):
         whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
     transaction = Transaction(cycle.state)
     failure = try_singly(cycle, gang, (first, rest, short), transaction, constraints)

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
+from enbloc.gangs.gang_tree import is_complete, leaves
 
 
 class PlacementRequest(NamedTuple):
@@ -57,7 +58,7 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
     """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
     waiting = pending_tasks(gang) if pending is None else pending
     placed, minima = gang.found_by_role(), gang.minima()
-    if len(minima) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
+    if gang.spec.tree is None and len(minima) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
         (role, minimum), *_ = minima.items()
         lacks = max(0, minimum - placed.get(role, 0))
         first = waiting[:lacks]
@@ -75,7 +76,11 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
             needed.append(task)
         else:
             rest.append(task)
-    return PlacementRequest(gang, needed, rest, max(0, gang.short_of(placed) - len(needed)))
+    short = max(0, gang.short_of(placed) - len(needed))
+    if gang.spec.tree is not None and gang.satisfied:  # T0: a sub-group that has not started makes up no total
+        roles = {leaf.name for leaf in leaves(gang.spec.tree) if not is_complete(leaf, placed)}
+        short = min(short, sum(task.role not in roles for task in rest))
+    return PlacementRequest(gang, needed, rest, short)
 
 
 def is_surplus(gang: GangState, request: PlacementRequest | None = None) -> bool:

@@ -14,7 +14,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
 # How many processes run the tests.
 JOBS   ?= 2
-# More arguments for pytest: make test ARGS="-k queue -x".
+# How long the random tests of `make soak` run, in minutes.
+SOAK_MINUTES ?= 60
+# More arguments for pytest, or for `enbloc up`: make test ARGS="-k queue -x", make run ARGS="--port 8002".
 ARGS   ?=
 
 # An environment with pip in it, unless there is one.
@@ -43,7 +45,7 @@ $(READY): $(LOCK) pyproject.toml
 	@touch $@ $(VENV)/.runnable
 
 run: $(VENV)/.runnable ## run a cluster with the quickstart example, until Ctrl-C
-	@$(BIN)/enbloc up --load examples/quickstart.yaml
+	@$(BIN)/enbloc up --load examples/quickstart.yaml $(ARGS)
 
 # What running needs, and no tool of developers; `make setup` brings those, in the same place.
 $(VENV)/.runnable: $(RUN) pyproject.toml
@@ -76,9 +78,9 @@ $(VENV)/.web: $(READY) $(WEB)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(WEB)
 	@touch $@
 
-soak: $(READY) ## run the long random tests
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS) || { s=$$?; \
-		test $$s -eq 5 && echo "there is nothing to soak yet" || exit $$s; }
+soak: $(READY) ## run the long random tests, with fresh seeds, for SOAK_MINUTES (60) and a little more
+	@$(COMPILE)
+	HYPOTHESIS_PROFILE=soak ENBLOC_SOAK_MINUTES=$(SOAK_MINUTES) $(BIN)/python -m pytest -n $(JOBS) -m soak $(ARGS)
 
 # Which changes of the engine's code does no test notice? A sample; SAMPLE, SEED and ONLY choose it, TESTS the tests.
 mutants: $(VENV)/.mutants ## try a sample of mutants of the engine against the tests

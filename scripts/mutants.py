@@ -46,6 +46,7 @@ ROOT = Path(__file__).parent.parent
 ENGINE = ROOT / "src" / "enbloc" / "engine"
 LIMIT_CPU_S = 60
 """A mutant whose tests take this much longer than without it, and three times as long, loops: counted apart."""
+NOTE_EVERY_S = 20
 TESTS = "engine rules gangs test_scenarios.py test_situations.py test_restarts.py sim properties oracle"
 NOT_RUN = "not soak and not e2e and not web and not helm and not node and not operators"
 KILLED, SURVIVED, TIMED_OUT, NOT_REACHED, BROKEN = "killed", "SURVIVED", "TIMED OUT", "NO TEST", "BROKEN"
@@ -232,6 +233,7 @@ class Trials:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         began = time.monotonic()
         sys.stdout = sys.__stdout__
+        print(f"{len(session.items)} tests run once without a mutant, which takes some minutes", flush=True)
         tests = self._measure(session.items)
         print(f"{len(tests)} tests pass; took {time.monotonic() - began:.0f} s", flush=True)
         running: dict[int, int] = {}
@@ -275,7 +277,11 @@ class Trials:
         for path in {mutant.path for mutant in self._mutants}:
             places = [(one.line, place) for place, one in enumerate(self._mutants) if one.path == path]
             exchange(path, with_counters(path, places))
-        for item, following in zip(items, [*items[1:], None], strict=False):
+        noted = time.monotonic()
+        for number, (item, following) in enumerate(zip(items, [*items[1:], None], strict=False)):
+            if time.monotonic() - noted >= NOTE_EVERY_S:
+                noted = time.monotonic()
+                print(f"{number} of {len(items)} tests of this process ran without a mutant", flush=True)
             reached.clear()
             began = time.process_time()
             passed = self._passes(item, following)
@@ -308,7 +314,8 @@ class Trials:
         number = running.pop(pid)
         code = os.waitstatus_to_exitcode(status)
         fates[number] = next((fate for fate, known in _EXITS.items() if known == code), BROKEN)
-        print(f"{fates[number]:9}  {self._mutants[number].title}", flush=True)
+        done = f"{len(fates)} of {len(self._mutants)}"
+        print(f"{done:9}  {fates[number]:9}  {self._mutants[number].title}", flush=True)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Writes `protobuf_messages.py` of the embedded API: numbers and types of the fields in Kubernetes' protobuf messages.
+"""Writes `api/protobuf_messages.py`: numbers and types of the fields in Kubernetes' protobuf messages.
 
 They are read from the published sources of k8s.io/api and k8s.io/apimachinery.
 
@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-TARGET = Path(__file__).parents[1] / "src/enbloc/cluster/embedded/http/protobuf_messages.py"
+TARGET = Path(__file__).parents[1] / "src/enbloc/api/protobuf_messages.py"
 VERSIONS = {
     "apps": "v1",
     "batch": "v1",

@@ -35,6 +35,7 @@ EXAMPLES = {
     PendingReason.NOT_ENOUGH_RESOURCES: "too-big-for-the-cluster",
     PendingReason.UNSCHEDULABLE: "gpus-on-one-node",
     PendingReason.QUEUE_FULL: "queue-capability-at-allocate",
+    PendingReason.CLAIM_NOT_ALLOWED: "task-groups-beyond-the-quota",
     PendingReason.BLOCKED_BY_FIFO: "behind-the-fifo-head",
     PendingReason.HOLD_RELEASED: "claims-released",
 }

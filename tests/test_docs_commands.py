@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from enbloc.api.reasons import PendingReason
+from enbloc.api.reasons import OF_PODS, PendingReason
 from enbloc.cli.main import cli
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
@@ -121,7 +121,8 @@ def test_generated_pages_are_up_to_date() -> None:
 
 def test_n6_the_example_of_each_reason_has_that_reason() -> None:
     examples = runpy.run_path(str(ROOT / "scripts" / "reference_pages.py"))["EXAMPLES"]
-    assert list(examples) == list(PendingReason)
+    never = {*OF_PODS, PendingReason.INTERNAL_ERROR}  # no file shows a bug of this program
+    assert list(examples) == [reason for reason in PendingReason if reason not in never]
     files = {path.stem: path for path in SITUATIONS}
     for reason, name in examples.items():
         if reason is not PendingReason.HOLD_RELEASED:

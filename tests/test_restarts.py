@@ -7,9 +7,8 @@ restart hides what an earlier one would have changed.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ FILES = [
 ]
 FOUND = sorted((HERE / "oracle" / "found").glob("*.yaml"))
 LAYERS = ("queues", "koordinator", "waves", "edits", "evict", "reserve", "all")
-SOAK_SEEDS = int(os.environ.get("ENBLOC_RESTART_SEEDS", "200"))
 
 
 def of_file(path: Path) -> RunOften:
@@ -119,9 +117,9 @@ def test_i5_stories_and_examples_restarted_at_every_instant(path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("layer", LAYERS)
-def test_i5_random_scenarios_restarted_at_every_instant(layer: str) -> None:
+def test_i5_random_scenarios_restarted_at_every_instant(layer: str, rounds: Iterator[int]) -> None:
     found = []
-    for seed in range(SOAK_SEEDS):
+    for seed in rounds:
         scenario = generate.scenario(seed, layer)
         run, allows = of_documents(*scenario), allowed_by_rules(*scenario)
         whys = changed_by_frequent_restarts(run, allows) + changed_by_each_restart(run, allows)

@@ -1,4 +1,4 @@
-"""How messages list names: the first few, and how many more there are."""
+"""How messages list names, the first few and how many more there are, and count things."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """`a, b and 3 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def plural(count: int, what: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -47,6 +47,7 @@ def test_m2_a_refusal_of_the_strict_table_names_both_ways_out() -> None:
         message = faults_of(obj)["spec.minAvailable"]
         assert "minAvailable" in message
         assert "admission.minAvailable: relaxed" in message
+        assert "--compat volcano" in message
         assert faults_of(obj, relaxed=True) == {}
 
 

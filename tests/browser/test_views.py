@@ -238,3 +238,33 @@ def test_the_report_is_the_same_without_a_server(tmp_path: Path, new_page: Calla
     assert page.pdf(format="A4")[:5] == b"%PDF-"
     assert page.evaluate("printed") == ["Summary", "Map", "Timeline", "Queues", "Gangs"]
     page.wait_for_function("() => !document.querySelector('.sheet')")  # the view that was open is back
+
+
+PIXELS = """async (gangs) => {
+  const { colourOf, isDark } = await import("/static/format.js");
+  const canvas = document.querySelector(".map canvas"), context = canvas.getContext("2d"), probe = document.createElement("canvas").getContext("2d");
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height), counts = {};
+  for (const gang of gangs) {
+    probe.fillStyle = colourOf("gang", gang, isDark()); probe.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = probe.getImageData(0, 0, 1, 1).data;
+    counts[gang] = 0;
+    for (let at = 0; at < data.length; at += 4)
+      if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) counts[gang] += 1;
+  }
+  return counts;
+}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("shown, other", [("default/cpus", "default/gpus"), ("default/gpus", "default/cpus")])
+def test_a_gang_lights_up_its_own_cells_and_no_other(new_page: Callable[..., Any], shown: str, other: str) -> None:
+    """Both are on one node; one has all GPUs, the other none."""
+    gpus = m.role("w", 1, cpu=1, extra={"nvidia.com/gpu": "4"})
+    jobs = [m.job("gpus", gpus), m.job("cpus", m.role("w", 1, cpu=2))]
+    with enbloc.Cluster([m.node("n", 4, extra={"nvidia.com/gpu": "4"}), *jobs]) as cluster:
+        page = _open(new_page(), cluster, f"gang/{shown}")
+        page.locator(".map canvas").wait_for()
+        page.get_by_text("It runs").first.wait_for()
+        counts = page.evaluate(PIXELS, [shown, other])
+        page.close()
+    assert counts[shown] > 100
+    assert counts[other] == 0

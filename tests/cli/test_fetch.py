@@ -133,6 +133,20 @@ def test_gangs_are_chosen_and_sorted(kubeconfig: Path, arguments: list[str], nam
         assert found == names
 
 
+def test_an_empty_list_says_so(kubeconfig: Path) -> None:
+    done = run("gangs", "-n", "elsewhere", "--kubeconfig", str(kubeconfig))
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "No gangs found.\n")
+    assert ask(kubeconfig, "gangs", "-n", "elsewhere") == {"gangs": []}
+
+
+def test_a_config_that_is_not_given_as_an_option_is_pointed_at_it() -> None:
+    done = run("config", "enbloc.yaml")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "enbloc: a file to read is an option: enbloc config --config enbloc.yaml\n",
+    )
+
+
 def test_an_unknown_key_to_sort_by_is_refused(kubeconfig: Path) -> None:
     done = run("gangs", "--sort-by", "colour", "--kubeconfig", str(kubeconfig))
     assert done.exit_code == 2
@@ -159,6 +173,12 @@ def test_a_running_up_is_found_without_a_kubeconfig(
         (state / name / "kubeconfig").write_text(text)
     assert running_kubeconfig() == str(state / "up-8001" / "kubeconfig")
     assert run("gangs", "-o", "name").output.splitlines()[0] == "default/bert"
+    (state / "up-8002").mkdir()
+    (state / "up-8002" / "kubeconfig").write_text(kubeconfig.read_text())
+    several = run("gangs", "-o", "name")  # the same server twice
+    assert several.stdout.splitlines()[0] == "default/bert"
+    assert "note: this is the `enbloc up` at https://127.0.0.1:" in several.stderr
+    assert "the newest; --kubeconfig chooses another (https://127.0.0.1:" in several.stderr
     monkeypatch.setenv("KUBECONFIG", "elsewhere")
     assert running_kubeconfig() is None
 

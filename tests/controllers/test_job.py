@@ -429,6 +429,11 @@ def test_k13_unknown_when_members_fell_below_the_minimum(world: World) -> None:
     started(world, job(role("a", 2)))
     world.turn("Running", "train-a-0", "train-a-1")
     world.vanish("train-a-1")
+    assert world.group()["status"]["phase"] == "Running"  # it may be replaced at once
+    waits = {"type": "Unschedulable", "status": "True", "reason": "Unschedulable"}
+    ref = world.ref(volcano.POD_GROUP, world.group()["metadata"]["name"])
+    world.store.patch(ref, {"status": {"conditions": [waits]}}, "status")
+    world.settle()
     assert world.group()["status"]["phase"] == "Unknown"
     world.turn("Running", "train-a-1")
     assert world.group()["status"]["phase"] == "Running"

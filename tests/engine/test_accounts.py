@@ -6,13 +6,17 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
+import pytest
+
 from enbloc.config import parse
 from enbloc.engine.decisions import RecordUsage
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.accounts import BILLION, Account, next_change, ranked
+from enbloc.engine.tables.accounts import WHOLE, Account, next_change, ranked, rate_of
 from enbloc.engine.tables.nodes import NodeFacts
 from enbloc.engine.tables.queues import QueueFacts
 from enbloc.engine.tables.tasks import PodFacts, TaskStatus
+from enbloc.gangs import usage_records
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.gangs.usage_records import AccountRecord, UsageRecord
 from enbloc.units import NANO, SECOND
@@ -23,7 +27,7 @@ HALF_LIFE_NS = 100 * SECOND
 
 def _account(name: str, usage_s: float, rate: float, share: int = 1) -> Account:
     found = Account("q", name, share)
-    found.usage_ns, found.rate_ppb = round(usage_s * SECOND), round(rate * BILLION)
+    found.usage_ns, found.rate = round(usage_s * SECOND), round(rate * WHOLE)
     found.update_order(0, HALF_LIFE_NS)
     return found
 
@@ -34,7 +38,7 @@ def test_g12_usage_is_the_integral_of_the_rate_with_a_half_life() -> None:
     for _ in range(5_000):
         usage = (usage + 0.25 * step_s / 2) * 2 ** (-step_s / 100) + 0.25 * step_s / 2
     assert math.isclose(account.usage_at(50 * SECOND, HALF_LIFE_NS) / SECOND, usage, rel_tol=1e-5)
-    account.rate_ppb = 0
+    account.rate = 0
     assert account.usage_at(100 * SECOND, HALF_LIFE_NS) == 20 * SECOND
     assert account.usage_at(100_000 * SECOND, HALF_LIFE_NS) == 0
 
@@ -92,7 +96,7 @@ def test_g12_a_refused_record_is_written_again() -> None:
     usage = world.engine.parts.usage
     assert usage is not None
     (record,) = world.run(1)
-    assert record.record.accounts["a"] == AccountRecord(0, SECOND, BILLION // 2)
+    assert record.record.accounts["a"] == AccountRecord(0, SECOND, WHOLE // 2)
     assert world.run(2) == []
     world.engine.report(record)
     assert world.engine.busy()
@@ -127,4 +131,29 @@ def test_g12_the_usage_of_a_deleted_queue_is_gone() -> None:
     assert world.run(50) == []
     world.engine.state.put_queue(QueueFacts("default", parent="root"))
     (again,) = world.run(60)
-    assert again.record.accounts["a"] == AccountRecord(0, 60 * SECOND, BILLION // 2)
+    assert again.record.accounts["a"] == AccountRecord(0, 60 * SECOND, WHOLE // 2)
+
+
+@pytest.mark.parametrize("share", [2, 3, 7])
+@pytest.mark.parametrize("cpus", [3, 7, 11, 97])
+def test_g12_accounts_that_used_as_much_of_their_shares_are_equal(share: int, cpus: int) -> None:
+    """However long they ran, however often their rates changed, and whatever part of the cluster they used."""
+    one, other, totals = Account("q", "a", 1), Account("q", "b", share), np.array([cpus * share, 0], np.int64)
+    now_ns, half_life_ns = 0, 7 * 86_400 * SECOND
+    for hours in (1, 5, 30, 200, 11, 3):
+        for is_used in (1, 0):
+            for account in (one, other):
+                account.set_rate(rate_of({0: account.share * is_used}, totals), now_ns, half_life_ns)
+                account.update_order(now_ns, half_life_ns)
+            assert one == other
+            now_ns += hours * 3_600 * SECOND
+        for account in (one, other):
+            account.update_order(now_ns, half_life_ns)
+        assert one == other
+
+
+def test_g12_a_record_of_version_1_is_read() -> None:
+    """Its rates are in billionths."""
+    assert usage_records.read('{"accounts": {"a": [5, 7, 500000000]}, "version": 1}') == UsageRecord(
+        {"a": AccountRecord(5, 7, WHOLE // 2)}
+    )

@@ -246,7 +246,7 @@ def test_g10_n4_what_keeps_members_from_counting() -> None:
     assert obstacles(scene, Diagnosis(PendingReason.GANG_INVALID, "")) == []
     refused = msgspec.structs.replace(scene.gang().spec, failed_create="quota exceeded")
     scene.gang().spec = refused
-    assert obstacles(scene, lacks)[4:] == ["API server  refuses more pods: quota exceeded"]
+    assert obstacles(scene, lacks)[4:] == ["pods  are not created: quota exceeded"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from enbloc.config import parse
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import KINDS, Overview, explain, queues_json, read_overview
@@ -69,11 +71,63 @@ def test_preempted_gang_says_for_whom_until_it_runs_again() -> None:
     ]
     gang = gang_of(*objects, at=20)
     assert gang.state == "Preempted"
-    assert gang.message.startswith("evicted: makes room for default/high; ")
+    told = "it was preempted at 2026-01-01T00:00:10Z: makes room for default/high"
+    assert gang.message.endswith(f"; {told}")
     explanation = explain(overview_of(*objects, at=20), "default/j")
     assert explanation is not None
-    assert explanation.sentence.startswith("It was preempted and waits again: evicted: makes room for default/high")
+    assert explanation.sentence == f"It waits again: {gang.message}."
     assert gang_of(*objects, at=60).state == "Running"
+
+
+BELOW = "it is below its minimum of 2: "
+OF_A_JOB = f"{BELOW}Job j recreates pods that are deleted, and failed ones only by a policy for PodFailed"
+
+
+@pytest.mark.parametrize(
+    "objects, message",
+    [
+        (
+            [m.job("j", m.role("w", 1), m.role("bad", 1, run_time="5s", exit_code="3", restartPolicy="Never"))],
+            f"1 of 2 pods failed: j-bad-0 (exit code 3); {OF_A_JOB}",
+        ),
+        (  # above its minimum: the Job is as its author wanted it
+            [m.job("j", m.role("w", 2, 2), m.role("bad", 1, 0, run_time="5s", exit_code="3", restartPolicy="Never"))],
+            "1 of 3 pods failed: j-bad-0 (exit code 3)",
+        ),
+        (
+            [*m.gang("j", 2), m.step("5s", "delete", "Pod", "j-1")],
+            f"{BELOW}no controller owns its pods, so nobody recreates them",
+        ),
+        (
+            [*m.gang("j", 2), m.step("5s", "fail-pod", "Pod", "j-1")],
+            f"1 of 2 pods failed: j-1 (exit code 1); {BELOW}no controller owns its pods, so nobody recreates them",
+        ),
+    ],
+    ids=["a Job's pod failed", "surplus failed", "a pod is gone", "a bare pod failed"],
+)
+def test_a_started_gang_says_which_pods_it_lost_and_what_comes_next(objects: list[Any], message: str) -> None:
+    overview = overview_of(m.node("n1"), *objects, at=30)
+    (gang,) = overview.gangs
+    assert (gang.state, gang.message) == ("Running", message)
+    explanation = explain(overview, "default/j")
+    assert explanation is not None
+    assert explanation.sentence.endswith(f"; {message}.")
+
+
+def test_a_pod_of_a_started_gang_that_is_recreated_waits() -> None:
+    """The Job's controller makes it anew at once: the gang waits for that pod, and for nothing else."""
+    job = m.job("j", m.role("w", 2, cpu=2))
+    other = m.pod("other", 2, at="5s", nodeName="n1")
+    gang = gang_of(m.node("n1"), job, m.step("5s", "delete", "Pod", "j-w-1"), other, at=30)
+    assert gang.pods == {"running": 1, "waiting": 1}
+    assert (gang.state, gang.reason) == ("Waiting", "Unschedulable")
+
+
+def test_a_job_whose_roles_have_no_replicas_says_so() -> None:
+    overview = overview_of(m.node("n1"), m.job("j", m.role("w", 0), m.role("x", 0)), at=30)
+    explanation = explain(overview, "default/j")
+    assert explanation is not None
+    assert explanation.sentence == "It waits: no pod is asked for: replicas of role w, x are 0."
 
 
 def test_queue_counts_what_is_in_the_queues_below_it() -> None:

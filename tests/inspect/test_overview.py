@@ -56,7 +56,7 @@ def test_the_quickstart_at_a_glance() -> None:
     ]
     assert "default/bert" in text_of(gangs_table(overview, 0))
     assert "cpu 14" in text_of(queues_table(overview))
-    assert "8/8" in text_of(nodes_table(overview, bars=True))
+    assert "8/8" in text_of(nodes_table(overview))
     assert shown(overview)["nodes"][1]["resources"]["cpu"] == {"used": "8", "room": "8", "percent": 100}
 
 
@@ -203,7 +203,8 @@ def test_r7_reserved_room_is_shown_on_its_node(tmp_path: Path) -> None:
     overview = overview_at(20, file, {"actions": [{"name": "enqueue"}, {"name": "allocate"}, reserve]})
     assert [(node.node, node.reserved) for node in overview.nodes] == [("a", {"default/g": 2}), ("b", {})]
     assert shown(overview)["nodes"][0]["reserved"] == {"default/g": 2}
-    assert "default/g (2)" in text_of(nodes_table(overview))
+    assert shown(overview)["nodes"][0]["reservedRoom"] == {"default/g": {"cpu": "4"}}
+    assert "default/g (2: 4 cpu)" in text_of(nodes_table(overview))
     assert node_columns(overview)[-1] == "RESERVED"
     assert node_columns(overview_at(0))[-1] != "RESERVED"
 

@@ -62,6 +62,8 @@ def test_reserved_room_is_shown_by_domain() -> None:
     objects = objects_at(10, r.nodes({"a": 2, "b": 1}), busy, r.native("g", 8, at="1s"), config=config)
     domains = read_domains(Trees(objects, Reading(objects)), read_overview(objects).nodes)
     assert {one.domain: one.reserved for one in domains} == {"a": {"default/g": 8}, "b": {}}
+    [reserved] = [one.reserved_room["default/g"] for one in domains if one.domain == "a"]
+    assert reserved == {"cpu": 8 * 10**9}
 
 
 def test_the_map_is_grouped_by_the_lowest_level_above_single_nodes() -> None:

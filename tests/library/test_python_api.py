@@ -151,7 +151,7 @@ def test_pandas_gets_a_row_a_gang_and_a_row_a_line() -> None:
 
 def test_without_pandas_to_pandas_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pandas"):
+    with pytest.raises(ImportError, match="to_pandas needs pandas, which is not installed: pip install pandas"):
         enbloc.simulate(QUICKSTART).to_pandas()
 
 

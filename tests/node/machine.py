@@ -241,11 +241,14 @@ def _make_network() -> None:
 
 
 def _hide_what_is_shared() -> None:
-    """Folders in which containerd, its plugins and kube-proxy keep files under fixed names; and the name servers, which
-    nothing here may ask."""
-    for folder in ("/run", "/var/lib/cni"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True, timeout=30)
+    """Folders in which containerd, its plugins, kube-proxy and the kubelet (sockets of device plugins) keep files under
+    fixed names, and the name servers, which nothing here may ask. Writes to /var/lib
+    go with the namespace."""
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True, timeout=30)
+    for folder in ("upper", "work"):
+        Path("/run/var-lib", folder).mkdir(parents=True)
+    layers = "lowerdir=/var/lib,upperdir=/run/var-lib/upper,workdir=/run/var-lib/work"
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, "/var/lib"], check=True, timeout=30)
     empty = Path("/run/resolv.conf")
     empty.touch()
     subprocess.run(["mount", "--bind", str(empty), "/etc/resolv.conf"], check=True, timeout=30)

@@ -114,7 +114,11 @@ def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
 def end_used(world: World, gangs: list[Gang], *, commits: bool) -> None:
     """P3, R7: a claim ends when its gang is bound."""
     for gang in gangs:
-        end(world, gang["key"], "reserve")
+        reserved = claim_of(world, gang["key"], "reserve")
+        if reserved is not None and not commits:  # what else was lost still waits
+            reserved["slots"] = {uid: node for uid, node in reserved["slots"].items() if uid not in world["placed"]}
+        if commits or minima.m4_ready(world, gang) or not (reserved and reserved["slots"]):
+            end(world, gang["key"], "reserve")
         slots = slots_of(world, gang["key"], "preempt")
         left = [task for task in gang["tasks"] if task["uid"] in slots and task["uid"] not in world["placed"]]
         if minima.m4_ready(world, gang) or not left:

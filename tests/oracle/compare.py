@@ -8,6 +8,7 @@ given the engine's choice, checks that the rule allows it, and goes on from ther
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from enbloc.engine.diagnosis.reporter import NUMBERS_EVERY_NS
@@ -46,10 +47,11 @@ def hints_of(engine: Any) -> dict[int, dict[str, Any]]:
     start = adapter.parse_timestamp("2026-01-01T00:00:00Z")
     found: dict[int, dict[str, Any]] = {}
     last: Any = None
+    early = not_best(engine)
     for line in engine.timeline:
         if line.what in ("bound", "held", "reserved", "evicted", "phase"):
             at = start + round(line.t * adapter.SECOND)
-            chosen = found.setdefault(at, {"bound": {}, "held": {}, "reserved": {}, "evicted": {}})
+            chosen = found.setdefault(at, {"bound": {}, "held": {}, "reserved": {}, "evicted": {}, "not_best": early})
         if line.what in ("bound", "held", "reserved", "evicted"):
             if line.what == "evicted":
                 verb, _, why = line.message.partition(": makes room for ")
@@ -62,6 +64,17 @@ def hints_of(engine: Any) -> dict[int, dict[str, Any]]:
             else:
                 last = None
                 chosen[line.what][line.namespace, line.name] = line.node
+    return found
+
+
+def not_best(engine: Any) -> set[str]:
+    """T6: the gangs whose plan has a published score below 1: there may be a better one."""
+    found = set()
+    for obj in engine.objects:
+        text = (obj["metadata"].get("annotations") or {}).get("enbloc.dev/domains")
+        if text and any(part["score"] < 1 for part in json.loads(text)):
+            owners = [one["name"] for one in obj["metadata"].get("ownerReferences") or () if one["kind"] == "Job"]
+            found.add(f"{obj['metadata']['namespace']}/{(owners or [obj['metadata']['name']])[0]}")
     return found
 
 

@@ -40,6 +40,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     usage.g12_begin(world)
     records.words_records_that_are_left(world)
     minima.g7_satisfied(world)
+    groups.k8_hold_clocks(world)
     groups.k6_holds_that_stand(world)
     waves.d5_claims_that_stand(world)
     evict.p3_forget_victims(world)
@@ -67,9 +68,10 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     run_times.r8_publish(world)
     reserve.r1_timers(world)
     usage.g12_timers(world)
+    groups.k8_note_clocks(world)
     for keys in groups.distinct(world):
         until = groups.k8_clock(world, keys)
-        if until is not None:
+        if until is not None and not groups.k8_stands(world, keys):
             world["timers"].append(until)
     memory["timers"] = sorted({timer for timer in world["timers"] if timer > now})
     return world

@@ -93,7 +93,7 @@ def unit_of(world: World, keys: list[Key]) -> list[Gang]:
 def fits_if(world: World, keys: list[Key], released: list[list[Key]]) -> bool:
     """Whether it could start now if these released their claims, its own holds being placed anew."""
     unit = unit_of(world, keys)
-    if not unit or any(order.obstacle(world, gang) is not None for gang in groups.gangs_of(world, keys)):
+    if not unit or any(groups.k7_obstacle(world, gang) is not None for gang in groups.gangs_of(world, keys)):
         return False
     if groups.k7_unsatisfied(world, keys):
         return False

@@ -30,6 +30,7 @@ COSCHEDULING_PODGROUP = "PodGroup.scheduling.x-k8s.io"
 NATIVE_PODGROUP = "PodGroup.scheduling.k8s.io"
 KAI_PODGROUP = "PodGroup.scheduling.run.ai"
 SCHEDULING_SPEC = "SchedulingSpec.arbitrator.incubator.k8s.io"
+NOT_DECLARED = "its object does not exist"
 OBJECTS = (
     VOLCANO_PODGROUP,
     KOORDINATOR_PODGROUP,
@@ -57,6 +58,11 @@ def owner_of(obj: Obj) -> Obj | None:
             found: Obj = owner
             return found
     return None
+
+
+def s1_in_namespace(owner: Obj | None, namespace: str) -> Obj | None:
+    """S1: an owner counts only within the child's own namespace."""
+    return owner if owner is not None and owner["metadata"]["namespace"] == namespace else None
 
 
 def queue_named(obj: Obj) -> str:
@@ -184,6 +190,7 @@ def read_gangs(world: dict[str, Any], pods: list[Obj]) -> dict[Key, dict[str, An
     for key, mine in members.items():
         if key not in found:
             found[key] = undeclared(key, mine)
+    k1_resolve(found)
     return dict(sorted(found.items()))
 
 
@@ -224,11 +231,13 @@ def gang_facts(key: Key, created: int, minimum: int, **more: Any) -> dict[str, A
         "wave_of": {},
         "more_waves": False,
         "later": {},
+        "inherited_class": "",
         "templates": {},
         "group": [],
         "holds": False,
         "waiting": 0,
         "match_policy": "once-satisfied",
+        "is_made": False,
         "needs_free": {},
         "goes_whole": False,
         "never_preempts": False,
@@ -253,7 +262,7 @@ def undeclared(key: Key, pods: list[Obj]) -> dict[str, Any]:
     if key[0] == "pod":
         gang.update(home=oldest, home_kind="Pod")
         return gang
-    gang["problem"] = "its object does not exist"
+    gang["problem"] = NOT_DECLARED
     if key[0] == "arbitrator":
         gang["title"] = f"{key[1]}/{(owner_of(oldest) or oldest['metadata'])['name']}"
     return gang
@@ -283,7 +292,7 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
     spec, status = group.get("spec") or {}, group.get("status") or {}
     key = ("volcano", group["metadata"]["namespace"], group["metadata"]["name"])
     owner = owner_of(group)
-    job = jobs.get(owner["uid"]) if owner else None
+    job = s1_in_namespace(jobs.get(owner["uid"]), key[1]) if owner else None
     class_name = spec.get("priorityClassName") or ""
     priority = tenants.s3_own_priority(world, key[1], class_name)
     own_class = class_name if priority is not None else ""
@@ -318,6 +327,8 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
     )
     if owner and owner.get("kind") == "Job":
         gang["title"] = f"{key[1]}/{owner['name']}"
+    gang["is_made"] = job is not None
+    gang.update(k1_of_object(world, group))
     waves.d3_present_waves(gang, group, job)
     gang["job_topology"] = job["spec"].get("networkTopology") if job is not None else None
     roles = job["spec"].get("tasks") or () if job is not None else ()
@@ -440,6 +451,31 @@ def k1_gang(world: dict[str, Any], key: Key, pods: list[Obj]) -> dict[str, Any]:
     )
 
 
+def k1_of_object(world: dict[str, Any], obj: Obj) -> dict[str, Any]:
+    """K1: what annotations of Koordinator's say on a PodGroup of Volcano's or Kubernetes' own."""
+    return {
+        "holds": k3_first([obj], "mode", k3_mode) == "NonStrict",
+        "group": k3_first([obj], "groups", k3_groups, "gang-groups") or [],
+        "waiting": k3_first([obj], "waiting-time", k3_waiting) or world["settings"]["default_waiting"],
+        "match_policy": k3_first([obj], "match-policy", k3_policy) or "once-satisfied",
+    }
+
+
+def k1_resolve(found: dict[Key, dict[str, Any]]) -> None:
+    """K1: a name in `groups` is that of a gang of any dialect in which gangs have groups: of the same one first."""
+    dialects = ("koordinator", "volcano", "kubernetes")
+    by_name: dict[tuple[str, str], Key] = {}
+    for key, gang in found.items():
+        if key[0] in dialects:
+            by_name[key[0], gang["title"]] = key
+    for key, gang in found.items():
+        for position, (_, namespace, name) in enumerate(gang["group"]):
+            for dialect in (key[0], *dialects):
+                if (dialect, f"{namespace}/{name}") in by_name:
+                    gang["group"][position] = by_name[dialect, f"{namespace}/{name}"]
+                    break
+
+
 def t3_uneven(minimum: int, home: Obj) -> str:
     """T3: the smallest `podCountMultiple` divides the minimum."""
     text = notes_of(home).get(KOORDINATOR + "network-topology-spec")
@@ -480,7 +516,7 @@ def k3_minimum(key: Key, sources: list[Obj], group: Obj | None) -> tuple[int, st
         if written:
             return 1, "its min-available is bad"
     if group is None:
-        return 1, "its PodGroup does not exist"
+        return 1, NOT_DECLARED
     return (group.get("spec") or {}).get("minMember") or 0, ""
 
 
@@ -530,8 +566,9 @@ def native_podgroup(world: dict[str, Any], group: Obj) -> dict[str, Any]:
         queue=queue_named(group),
         own_priority=tenants.s3_own_priority(world, group["metadata"]["namespace"], class_name),
         own_class=class_name,
-        never_preempts=never_preempts(world, class_name),
+        never_preempts=spec.get("preemptionPolicy") == "Never" or never_preempts(world, class_name),  # U2
         started=condition(group, "PodGroupInitiallyScheduled").get("status") == "True",
+        **k1_of_object(world, group),
         goes_whole=mode == "PodGroup" or (isinstance(mode, dict) and "all" in mode),
         object=group,
         kind=NATIVE_PODGROUP,
@@ -577,7 +614,7 @@ def a1_scheduling_spec(world: dict[str, Any], obj: Obj) -> dict[str, Any]:
     queue_job = None
     for one in adapter.objects(world["store"], "QueueJob.arbitrator.incubator.k8s.io"):
         if one["metadata"]["uid"] == uid:
-            queue_job = one
+            queue_job = s1_in_namespace(one, obj["metadata"]["namespace"])
     status = (queue_job or {}).get("status") or {}
     phase = (status.get("state") or {}).get("phase")
     minimum = max(spec.get("minAvailable") or 0, 0)

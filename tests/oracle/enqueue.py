@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from oracle import evictable, minima, placing, queues, reading, reasons, reserve
+from oracle import evictable, groups, minima, placing, queues, reading, reasons, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -51,6 +51,7 @@ def m6_beyond_free_room(world: World, gang: Gang) -> Iterator[tuple[str, Amounts
 def m6_refusal(world: World, gang: Gang, freed: Amounts | None, of_queue: Amounts) -> dict[str, Any] | None:
     """Why it is not enqueued, were so much freed for it, of that so much of its own queue."""
     trial = placing.start_trial(world)
+    k8_free_own_holds(world, trial, gang)
     asked = {name: count for name, count in gang["min_resources"].items() if name != "pods"}
     has = queues.totals(world)
     oversized = world["settings"]["admit_oversized"]
@@ -65,6 +66,15 @@ def m6_refusal(world: World, gang: Gang, freed: Amounts | None, of_queue: Amount
     if freed is None:
         return None
     return m6_no_room(world, trial, gang, asked, has, freed)
+
+
+def k8_free_own_holds(world: World, trial: dict[str, Any], gang: Gang) -> None:
+    """K8: what gangs of its group hold counts as free."""
+    for mate in groups.gangs_of(world, groups.k7_group_of(world, gang)):
+        slots = groups.slots_held(world, mate)
+        for task in mate["tasks"]:
+            if task["uid"] in slots:
+                placing.take(world, trial, task, slots[task["uid"]], -1)
 
 
 def m6_no_room(

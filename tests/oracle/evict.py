@@ -205,6 +205,7 @@ def carry_out(world: World, unit: list[Gang], plan: dict[str, Any], action: str,
     verb = "Preempted" if action == "preempt" else "Reclaimed"
     for task in plan["victims"]:
         world["leaving"].add(task["uid"])
+        world["memory"]["was_evicted"].add(task["gang"])
         world["evictions"].append((task, verb, f"makes room for {unit[0]['title']}"))
         for gang in unit:
             world["memory"]["evicted_for"].setdefault(gang["key"], set()).add(task["gang"])

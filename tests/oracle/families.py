@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oracle import generate, sub_group_families, tree_families, usage_families
+from oracle import generate, restart_families, sub_group_families, tree_families, usage_families
 from oracle.generate import KOORDINATOR
 
 Obj = dict[str, Any]
@@ -385,6 +385,65 @@ def whole_jobs(rng: random.Random) -> Scenario:
     return documents, settings
 
 
+def later_room(rng: random.Random) -> Scenario:
+    """S9: whole-job gangs of several namespaces claim room under quotas and let it lapse: their first waves are late or
+    never ready, and jobs are deleted and come again."""
+    documents, settings = rng.choice([whole_jobs, greedy_whole_jobs, lapsing_jobs, lapsing_jobs])(rng)
+    homes, moved = ("default", "team-a"), dict[str, str]()
+    for one in documents:
+        if one["kind"] == "Job" and "enbloc.dev/depends-on-gang" in one["metadata"].get("annotations", {}):
+            one["metadata"]["namespace"] = moved[one["metadata"]["name"]] = rng.choice(homes)
+            first = one["spec"]["tasks"][0]["template"]["metadata"].setdefault("annotations", {})
+            if rng.random() < 0.6 and generate.SIM + "start-delay" not in first:
+                first[generate.SIM + "start-delay"] = rng.choice(["3s", "8s", "20s", "1000s"])
+            if rng.random() < 0.3:
+                one["metadata"]["annotations"][generate.SIM + "delete-at"] = rng.choice(["40s", "45s", "60s"])
+    for step in documents:
+        if step["kind"] == "Step" and step.get("target", {}).get("kind") == "Job":
+            step["target"]["namespace"] = moved.get(step["target"]["name"], "default")
+    for home in homes:
+        for number in range(rng.choice([0, 1, 1, 2])):
+            documents.insert(0, pods_quota(rng, home, f"limit-{number}"))
+    settings["dependsOn"] = {"gangDeadline": rng.choice(["5s", "10s", "15s", "30s"])}
+    return documents, settings
+
+
+def lapsing_jobs(rng: random.Random) -> Scenario:
+    """Small first waves that ask for much room, of which many never run, on few nodes."""
+    documents = [*generate.priority_classes(), *generate.nodes(rng, 2)]
+    for number in range(rng.randint(3, 7)):
+        if rng.random() < 0.25:
+            documents += generate.gang(rng, f"g{number}", None, 0)
+            continue
+        made = whole_job(rng, f"g{number}", None)
+        made["spec"]["tasks"] = made["spec"]["tasks"][:2]
+        for role, count in zip(made["spec"]["tasks"], (1, rng.choice([2, 3, 5])), strict=True):
+            role["replicas"] = role["minAvailable"] = count
+            role.pop("policies", None)
+        made["spec"]["tasks"][1]["dependsOn"] = {"name": [made["spec"]["tasks"][0]["name"]]}
+        made["spec"].pop("minAvailable", None)
+        if rng.random() < 0.6:
+            first = made["spec"]["tasks"][0]["template"]["metadata"].setdefault("annotations", {})
+            first[generate.SIM + "start-delay"] = "1000s"
+        documents.append(made)
+    documents += generate.edits(rng, documents, ("restart", "delete", "node"))
+    actions = rng.choice(["enqueue, allocate", "enqueue, allocate, backfill", "enqueue, allocate, preempt"])
+    return documents, plain_settings(actions)
+
+
+def pods_quota(rng: random.Random, namespace: str, name: str) -> Obj:
+    hard = rng.choice([{"pods": "5"}, {"pods": "8"}, {"requests.cpu": "4"}, {"requests.cpu": "7"}, {"count/pods": "6"}])
+    spec: Obj = {"hard": hard}
+    match rng.choice(["", "", "", "class", "scope"]):
+        case "class":
+            scope = {"scopeName": "PriorityClass", "operator": "In", "values": ["low", "mid"]}
+            spec["scopeSelector"] = {"matchExpressions": [scope]}
+        case "scope":
+            spec["scopes"] = [rng.choice(["NotBestEffort", "NotTerminating", "BestEffort"])]
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+
+
 def greedy_whole_jobs(rng: random.Random) -> Scenario:
     """D5 with R and P: whole-job gangs starve, preempt and reclaim for all their waves together, and lose room."""
     documents = [*generate.priority_classes(), *generate.nodes(rng, 3)]
@@ -609,6 +668,7 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "domains": domains,
     "whole-jobs": whole_jobs,
     "greedy-whole-jobs": greedy_whole_jobs,
+    "later-room": later_room,
     "pinned": pinned,
     "run-times": run_times,
     "easy": easy,
@@ -619,5 +679,7 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "freed-trees": tree_families.freed_trees,
     "sub-groups": sub_group_families.sub_groups,
     "usage": usage_families.usage,
+    "restarts": restart_families.restarts,
+    "mixed-groups": restart_families.mixed_groups,
 }
 LAYERS = (*generate.LAYERS, *FAMILIES)

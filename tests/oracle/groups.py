@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, minima, order, placing, queues, reasons, reserve
+from oracle import claims, dialects, minima, order, placing, queues, reasons, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -87,15 +87,26 @@ def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
     keys = k7_group_of(world, gang)
     if gang["key"] in world["started"] and has_all(world, gang) and order.obstacle(world, gang) is None:
         return order.standing_for_room(world, gang)  # its group started in this cycle: surplus is in line (G3)
-    obstacles = {mate["key"]: why for mate in gangs_of(world, keys) if (why := order.obstacle(world, mate)) is not None}
+    obstacles = {mate["key"]: why for mate in gangs_of(world, keys) if (why := k7_obstacle(world, mate)) is not None}
+    if not gang["enqueued"] and order.obstacle(world, gang) is None:
+        return (order.KNOCKING, order.MINIMA)
     if obstacles or k7_unsatisfied(world, keys):
         why = obstacles.get(gang["key"]) or reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
         world["reasons"][gang["key"]] = why
-        return None
+        holding = k6_would_hold(world, keys)
+        return (order.ALLOCATING, order.MINIMA) if holding and holding[0] is gang else None
     waiting = unit(world, keys)
     if gang not in waiting:
         return order.standing_for_room(world, gang) if not waiting else None
     return (order.ALLOCATING, order.MINIMA) if gang is waiting[0] else None
+
+
+def k7_obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
+    """What keeps a gang of a group from starting, and with it the others: it may not be enqueued yet (M6)."""
+    why = order.obstacle(world, gang)
+    if why is None and not gang["enqueued"]:
+        return reasons.reason("NotEnoughResources", minima.needed_by_role(world, gang))
+    return why
 
 
 # ---- K5, K6
@@ -104,6 +115,9 @@ def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
 def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
     """K5: every gang of the group's minima, or nothing. K6: a NonStrict group holds what fits."""
     keys = k7_group_of(world, gang)
+    if k6_is_incomplete(world, keys):
+        k6_hold(world, keys, k6_would_hold(world, keys))
+        return reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
     waiting = unit(world, keys)
     non_strict = is_non_strict(world, keys)
     why = k7_beyond_cluster(world, waiting) or (None if non_strict else k7_too_little_free(world, keys))
@@ -165,6 +179,48 @@ def slots_held(world: World, gang: Gang) -> dict[str, str]:
     return {task["uid"]: slots[task["uid"]] for task in gang["tasks"] if minima.is_held(world, task)}
 
 
+def k6_is_incomplete(world: World, keys: list[Key]) -> bool:
+    """K6: a gang of the group lacks pods, or one that it names is not there yet."""
+    lacks = any(k7_obstacle(world, gang) is not None for gang in gangs_of(world, keys))
+    return lacks or bool(k7_unsatisfied(world, keys))
+
+
+def k6_may_hold(world: World, gang: Gang) -> bool:
+    """K6: a gang of a NonStrict group holds if it could start, or if nothing but pods of other gangs, or gangs that are
+    not there yet, keep its group from starting. Not if a gang that it names does not name it back (K7), or one of its
+    group has timed out (K8)."""
+    keys = k7_group_of(world, gang)
+    if reserve.r7_could_start(world, gang):
+        return True
+    if not is_non_strict(world, keys):
+        return False
+    if not all(k4_is_not_there(world, other) for other in k7_unsatisfied(world, keys)):
+        return False
+    if k7_obstacle(world, gang) is not None:
+        return False
+    for mate in gangs_of(world, keys):
+        why = k7_obstacle(world, mate)
+        lacks = why is None or why["reason"] in ("NotEnoughPods", "FailedCreate", "NotEnoughResources")
+        if not lacks and not k4_is_not_there(world, mate["key"]):
+            return False
+    return not reserve.r7_is_beyond(world, gangs_of(world, keys))
+
+
+def k4_is_not_there(world: World, key: Key) -> bool:
+    """K4: of a gang that nothing declares there are at most pods."""
+    return key not in world["gangs"] or world["gangs"][key]["problem"] == dialects.NOT_DECLARED
+
+
+def k6_would_hold(world: World, keys: list[Key]) -> list[Gang]:
+    """K6: the complete gangs of an incomplete group for which more could be held, by order."""
+    found = []
+    for gang in unit(world, keys):
+        needed, rest, short = minima.o1_split(world, gang)
+        if (needed or (rest and short)) and k6_may_hold(world, gang):
+            found.append(gang)
+    return found
+
+
 def k6_hold(world: World, keys: list[Key], waiting: list[Gang]) -> None:
     """K6: members that fit are held across cycles, of each gang as many as its minima ask for."""
     for gang in waiting:
@@ -190,7 +246,7 @@ def let_go(world: World, keys: list[Key]) -> None:
 
 def k6_holds_that_stand(world: World) -> None:
     """What is held is not held any more if its node is gone or full, its pod is gone or marked, its group is Strict
-    now, or its gang is satisfied."""
+    now, or its gang is satisfied, or waits for one that does not name it back."""
     for key in list(world["memory"]["clocks"]):
         gang = world["gangs"].get(key)
         if gang is None or gang["satisfied"] or not k7_is_group(world, gang):
@@ -207,7 +263,7 @@ def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> No
     nodes = {node["name"]: node for node in world["nodes"]}
     trial = placing.start_trial(world)
     kept = {}
-    for task in reversed(gang["tasks"]) if reserve.r7_could_start(world, gang) else ():
+    for task in reversed(gang["tasks"]) if k6_may_hold(world, gang) else ():
         node = nodes.get(claim["slots"].get(task["uid"], ""))
         if node is None or task["status"] != "pending":
             continue
@@ -282,8 +338,8 @@ def k8_start_clocks(world: World) -> None:
     for keys in distinct(world):
         if k8_clock(world, keys) is not None or is_non_strict(world, keys):
             continue
-        obstacles = [mate["key"] for mate in gangs_of(world, keys) if order.obstacle(world, mate) is not None]
-        if not obstacles and not k7_unsatisfied(world, keys):
+        obstacles = [mate["key"] for mate in gangs_of(world, keys) if k7_obstacle(world, mate) is not None]
+        if (not obstacles and not k7_unsatisfied(world, keys)) or k8_stands(world, keys):
             continue
         whole = [
             gang
@@ -294,6 +350,29 @@ def k8_start_clocks(world: World) -> None:
         ]
         if whole:
             k8_start_clock(world, keys, whole[0], "missing")
+
+
+def k8_stands(world: World, keys: list[Key]) -> bool:
+    """K8: a clock does not run while nothing is missing but pods that our own controllers have not made yet."""
+    each = [(mate, why) for mate in gangs_of(world, keys) if (why := k7_obstacle(world, mate)) is not None]
+    if not each or k7_unsatisfied(world, keys):
+        return False
+    unmade = ("NotEnoughPods", "FailedCreate", "NotEnoughResources")  # pods that have timed out were made
+    return all(mate["is_made"] and why["reason"] in unmade for mate, why in each)
+
+
+def k8_hold_clocks(world: World) -> None:
+    """K8: clocks that stood since the last cycle are as much younger."""
+    memory = world["memory"]
+    for key in memory["clocks_stand"]:
+        if key in memory["clocks"]:
+            memory["clocks"][key]["start"] += world["now"] - memory["clocks_since"]
+
+
+def k8_note_clocks(world: World) -> None:
+    world["memory"]["clocks_since"] = world["now"]
+    standing = [keys for keys in distinct(world) if k8_stands(world, keys)]
+    world["memory"]["clocks_stand"] = {key for keys in standing for key in keys}
 
 
 def distinct(world: World) -> list[list[Key]]:
@@ -315,9 +394,8 @@ def k8_expire(world: World) -> None:
             continue
         expired = [gang for gang in gangs_of(world, keys) if not gang["satisfied"]]
         let_go(world, keys)
-        for key in keys:
-            claims.end(world, key, "reserve", "preempt")
         for gang in expired:
+            claims.end(world, gang["key"], "reserve", "preempt")
             for task in gang["tasks"]:
                 if task["status"] == "pending" and task["ours"]:
                     task["status"] = "marked"

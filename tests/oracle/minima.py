@@ -173,7 +173,7 @@ def g7_satisfied(world: World) -> None:
         sub_groups.t0_choose_first(world, gang)
         if not any(task["status"] in ("bound", "succeeded", "failed") for task in gang["tasks"]):
             remembered.pop(key, None)
-        elif (minima_are_bound(world, gang) and k7_group_is_bound(world, gang)) or (
+        elif (minima_are_bound(world, gang) and k7_others_are_bound(world, gang)) or (
             key not in remembered and gang["started"]
         ):
             remembered[key] = present_minima(gang)
@@ -181,18 +181,39 @@ def g7_satisfied(world: World) -> None:
         mark = remembered.get(key)
         gang["was_bound"] = mark is not None  # not by this cycle: what waits beside its minima is surplus (G3, K9)
         gang["covered"] = mark is not None and covers(mark, gang)
-        gang["satisfied"] = gang["covered"] and gang["match_policy"] == "once-satisfied"
         gang["ran"], gang["behind"] = set(), set()
-        if gang["waves"] and not gang["covered"]:
-            roles = (mark or {"roles": {}})["roles"]
-            gang["ran"] = {role for role, count in gang["minima"].items() if roles.get(role, 0) >= count}
-            left = [gang["wave_of"].get(role, 0) for role in gang["minima"] if role not in gang["ran"]]
-            gang["behind"] = {
-                role for role in gang["minima"] if role not in gang["ran"] and gang["wave_of"].get(role, 0) > min(left)
-            }
+        while gang["waves"] and not gang["covered"]:
+            d3_split(gang, remembered.get(key))
+            if not g11_wave_is_bound(world, gang):
+                break
+            remember_bound(world, gang)
+            gang["covered"] = covers(remembered[key], gang)
+        gang["satisfied"] = gang["covered"] and gang["match_policy"] == "once-satisfied"
     for key in list(remembered):
         if key not in world["gangs"]:
             del remembered[key]
+
+
+def d3_split(gang: Gang, mark: dict[str, Any] | None) -> None:
+    """D3: the roles whose wave was satisfied, and those whose turn comes after the present one."""
+    roles = (mark or {"roles": {}})["roles"]
+    gang["ran"] = {role for role, count in gang["minima"].items() if roles.get(role, 0) >= count}
+    left = [gang["wave_of"].get(role, 0) for role in gang["minima"] if role not in gang["ran"]]
+    gang["behind"] = {
+        role for role in gang["minima"] if role not in gang["ran"] and gang["wave_of"].get(role, 0) > min(left)
+    }
+
+
+def g11_wave_is_bound(world: World, gang: Gang) -> bool:
+    """G11: minima of the present wave that are bound now count as satisfied, in a group if all its gangs are (K7)."""
+    counts: dict[str, int] = {}
+    for task in gang["tasks"]:
+        if task["status"] in ("bound", "succeeded") and in_wave(gang, task["role"]):
+            counts[task["role"]] = counts.get(task["role"], 0) + 1
+    roles = wave_minima(gang)
+    if not roles or any(counts.get(role, 0) < count for role, count in roles.items()):
+        return False
+    return sum(counts.values()) >= wave_total(gang) and k7_others_are_bound(world, gang)
 
 
 def minima_are_bound(world: World, gang: Gang) -> bool:
@@ -202,12 +223,12 @@ def minima_are_bound(world: World, gang: Gang) -> bool:
     return sum(1 for task in gang["tasks"] if task["status"] in ("bound", "succeeded")) >= gang["minimum"]
 
 
-def k7_group_is_bound(world: World, gang: Gang) -> bool:
+def k7_others_are_bound(world: World, gang: Gang) -> bool:
     from oracle import groups
 
     for key in groups.k7_group_of(world, gang):
         other = world["gangs"][key]
-        if not minima_are_bound(world, other) and key not in world["memory"]["satisfied"]:
+        if other is not gang and not minima_are_bound(world, other) and key not in world["memory"]["satisfied"]:
             return False
     return True
 

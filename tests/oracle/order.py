@@ -12,6 +12,7 @@ from oracle import (
     constraints,
     easy,
     groups,
+    later_room,
     minima,
     placing,
     queues,
@@ -92,7 +93,7 @@ def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
         if any(task["status"] == "marked" for task in gang["tasks"]):
             return reasons.k8_timed_out(world, gang)
         return reasons.g4_not_enough_pods(world, gang)
-    return None
+    return later_room.s9_refusal(world, gang)
 
 
 def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, Any] | None]) -> None:
@@ -160,6 +161,9 @@ def g8_blocked(world: World, gang: Gang, lane: str, failed: dict[Any, int]) -> b
         if g3_is_expected(world, other):
             return True
         found = standing(world, other)
+        is_group = groups.k7_is_group(world, other) and not other["satisfied"]
+        if is_group and other["enqueued"] and groups.k6_is_incomplete(world, groups.k7_group_of(world, other)):
+            continue  # what a gang of an incomplete group holds, it holds out of turn (K6)
         if found is not None and found[1] == MINIMA and (found[0] != lane or other["key"] in failed):
             return True
     return False

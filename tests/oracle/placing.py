@@ -7,6 +7,7 @@ what is bound, placed in this cycle, claimed and enqueued; an attempt that fails
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -176,7 +177,7 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
     if lost:
         each = {gang["key"]: reasons.reason("Unschedulable", minima.needed_by_role(world, gang)) for gang in lost}
         return {**each[lost[0]["key"]], "of": lost[0]["key"], "each": each}
-    if not parts:
+    if not parts or t6_as_the_engine(world, trial, gangs, parts):
         return g2_anywhere(world, trial, gangs)
     for names in topology.t2_options(world, trial, parts[0], topology.t2_least(parts[0], certain(world, trial, gangs))):
         attempt = copy_trial(trial)
@@ -199,6 +200,17 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
             own = reasons.reason("Unschedulable", minima.needed_by_role(world, gang))
             each[gang["key"]] = {**own, "or": ("QueueFull", "GroupNotReady")}
     return {**found, "or": ("QueueFull",), "of": required[0]["key"], "each": each}
+
+
+def t6_as_the_engine(world: World, trial: Trial, gangs: list[Gang], parts: list[Any]) -> bool:
+    """T6: where the engine's search ended early (the published score is below 1) preferences are dropped: its places
+    are taken over, if they are a way."""
+    engine = world["memory"]["hints"].get(world["now"], {})
+    if any(part["required"] is not None for part in parts):
+        return False
+    if not all(gang["title"] in engine.get("not_best", ()) for gang in gangs):
+        return False
+    return take_hint(world, trial, [(gang, *wanted_now(world, trial, gang)) for gang in gangs], engine["bound"])
 
 
 def wanted_at_all(world: World, trial: Trial, gang: Gang) -> list[Task]:
@@ -423,17 +435,26 @@ def queues_allow(world: World, trial: Trial, wanted: list[Any]) -> bool:
 
 
 def take_hint(world: World, trial: Trial, wanted: list[Any], hint: dict[Any, str]) -> bool:
-    attempt = copy_trial(trial)
-    for gang, needed, rest, short in wanted:
-        chosen = [task for task in rest if (task["namespace"], task["name"]) in hint][:short]
-        if len(chosen) < short:
-            return False
-        for task in [*needed, *chosen]:
-            node = hint.get((task["namespace"], task["name"]))
-            if node is None or not fits_on(world, attempt, gang, task, node):
-                return False
-            put(world, attempt, task, node)
-    trial.update(attempt)
+    """The engine's places, if they are a way. Of optional tasks it may have placed more in the same instant: any so
+    many of them."""
+    if not wanted:
+        return True
+    (gang, needed, rest, short), *others = wanted
+    optional = [task for task in rest if (task["namespace"], task["name"]) in hint]
+    for chosen in itertools.islice(itertools.combinations(optional, short), 50):
+        attempt = copy_trial(trial)
+        if all(put_as_hinted(world, attempt, gang, task, hint) for task in [*needed, *chosen]):
+            if take_hint(world, attempt, others, hint):
+                trial.update(attempt)
+                return True
+    return False
+
+
+def put_as_hinted(world: World, trial: Trial, gang: Gang, task: Task, hint: dict[Any, str]) -> bool:
+    node = hint.get((task["namespace"], task["name"]))
+    if node is None or not fits_on(world, trial, gang, task, node):
+        return False
+    put(world, trial, task, node)
     return True
 
 
@@ -567,7 +588,8 @@ def chosen_turn(world: World, gang: Gang) -> dict[str, Any] | None:
     why = None
     if lost:
         trial = start_trial(world, {gang["key"]})
-        why = one_by_one(world, trial, gang, lost)
+        reserve.take_places_with_room(world, trial, gang, lost)
+        why = one_by_one(world, trial, gang, [task for task in lost if task["uid"] not in trial["placed"]])
         decide(world, trial, [gang], commits=False)
     if minima.g4_missing(world, gang):
         return reasons.g4_not_enough_pods(world, gang)
@@ -621,6 +643,10 @@ def g7_singly(world: World, gang: Gang) -> dict[str, Any] | None:
         needed, rest, short = minima.o1_split(world, gang)
         tasks = needed if needed or short else rest
     trial = start_trial(world, {gang["key"]})
+    claims.r7_take_own_places(world, trial, gang)
+    short -= sum(1 for task in rest if task["uid"] in trial["placed"])
+    tasks = [task for task in tasks if task["uid"] not in trial["placed"]]
+    rest = [task for task in rest if task["uid"] not in trial["placed"]]
     of_children = None
     if gang["tree"] is not None and short:
         rest = sub_groups.t0_surplus(world, gang, rest)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from oracle import adapter, minima, waves
+from oracle import adapter, dialects, minima, waves
 
 CLAIM = "enbloc.dev/claim-"
 KINDS = ("hold", "reserve", "preempt", "wave")
@@ -23,10 +23,14 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]
         "satisfied": {},  # G7: gang -> the minima that were bound
         "claims": {},  # Words: gang and kind -> slots (pod UID -> node)
         "clocks": {},  # K8: gang -> when its clock started
+        "clocks_stand": set(),  # K8: gangs whose clocks do not run
+        "clocks_since": 0,  # K8: the time of the last cycle
         "homes": {},  # Words: gang -> UID of the object that carries its records
         "has_started": False,  # whether a scheduler started since the last cycle
         "tried": {},  # M6: gangs that were attempted since they were enqueued
         "evicted_for": {},  # P3: who was evicted for whom
+        "lapsed": {},  # S9: namespace and queue -> until when it claims no room for pods that do not exist
+        "was_evicted": set(),  # S9: gangs of which a pod was evicted since they claimed such room
         "needs_more_nodes": {},  # R6: gangs that say so
         "expected_starts": {},  # R8: gang -> when it is expected to start
         "deleted_specs": [],  # V5: SchedulingSpecs that were deleted since the last cycle
@@ -55,6 +59,7 @@ def write_all(world: World) -> None:
     write_marks(world)
     write_evictions(world)
     write_reasons(world)
+    k13_write_conditions(world)
 
 
 def write_phases(world: World) -> None:
@@ -132,12 +137,27 @@ def write_reasons(world: World) -> None:
         gang = world["gangs"].get(key)
         for task in minima.waiting(world, gang) if gang else ():
             known = condition_of(task["pod"], "PodScheduled")
-            if known.get("status") == "False" and known.get("reason") == "Unschedulable":
+            if known.get("status") == "False" and known.get("reason") == why["reason"]:
                 continue
-            conditions = with_condition(
-                task["pod"], "PodScheduled", "False", "Unschedulable", why["reason"], world["now"]
-            )
+            conditions = with_condition(task["pod"], "PodScheduled", "False", why["reason"], "", world["now"])
             adapter.patch(world["store"], "Pod", task["pod"], {"status": {"conditions": conditions}}, status=True)
+
+
+def k13_write_conditions(world: World) -> None:
+    """K13: whether the pods of a Volcano PodGroup could not be placed, and why: its phase follows."""
+    for gang in world["gangs"].values():
+        if gang["kind"] != dialects.VOLCANO_PODGROUP:
+            continue
+        metadata = gang["object"]["metadata"]
+        obj = world["store"].get(gang["kind"], metadata["namespace"], metadata["name"])
+        why = world["reasons"].get(gang["key"]) or world["put_off_for"].get(gang["key"])
+        why = why if not minima.m4_ready(world, gang) else None  # of surplus it says nothing
+        known = condition_of(obj or {}, "Unschedulable")
+        wanted = ("True", why["reason"]) if why else ("False", "Scheduled")
+        if obj is None or (known.get("status", "False"), known.get("reason", "Scheduled")) == wanted:
+            continue
+        conditions = with_condition(obj, "Unschedulable", *wanted, "", world["now"])
+        adapter.patch(world["store"], gang["kind"], obj, {"status": {"conditions": conditions}}, status=True)
 
 
 def condition_of(obj: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -17,15 +17,31 @@ Amounts = dict[str, int]
 
 
 def r1_starves_at(world: World, gang: Gang) -> int | None:
-    """When a gang starves, if it goes on waiting; `None`: never. A job's own waiting time counts instead."""
-    if "reserve" not in world["actions"] or gang["satisfied"] or gang["finished"] or minima.m4_ready(world, gang):
+    """When a gang starves, if it goes on waiting; `None`: never. A job's own waiting time counts instead. A gang that
+    was satisfied and has lost members of its minimum is as old as the oldest pod that waits for them."""
+    if "reserve" not in world["actions"] or gang["finished"] or minima.m4_ready(world, gang):
+        return None
+    needed, rest, short = r1_needs(world, gang)
+    lost = needed if not short else [*needed, *rest]
+    if gang["covered"] and not lost:
         return None
     after = world["settings"]["starving_after"]
     own = gang["terms"]["patience"]
     if own is None and gang["object"] is None:
         said = [task["terms"]["patience"] for task in gang["tasks"] if task["terms"]["patience"] is not None]
         own = min(said, default=None)
-    return int(gang["created"] + (own if own is not None else after))
+    since = min(task["created"] for task in lost) if gang["covered"] else gang["created"]
+    return int(since + (own if own is not None else after))
+
+
+def r1_needs(world: World, gang: Gang) -> tuple[list[Task], list[Task], int]:
+    """R1, G7: what waits for members that its waves have lost, and what the minima of the present wave still need (O1):
+    those that are needed, the rest, and how many of the rest."""
+    lost = minima.g7_replacements(world, gang)
+    if lost and minima.g4_missing(world, gang):
+        return lost, [], 0
+    needed, rest, short = minima.o1_split(world, gang)
+    return [*lost, *needed], rest, short
 
 
 def r1_is_starving(world: World, gang: Gang) -> bool:
@@ -41,9 +57,16 @@ def r1_timers(world: World) -> None:
 
 
 def r2_condition_ready(world: World, gang: Gang, reserved: list[Task]) -> bool:
-    """R2: occupied + reserved ≥ its minima, per role too; of a whole-job gang those of all waves (D5)."""
+    """R2: occupied + reserved ≥ its minima, per role too; of a whole-job gang those of all waves (D5). Of waves that
+    were satisfied before: all that wait for members that they have lost."""
+    uids = {task["uid"] for task in reserved}
     if not waves.d5_have_all(gang, reserved):
         return False
+    lost = minima.g7_replacements(world, gang)
+    if any(task["uid"] not in uids for task in lost):
+        return False
+    if lost and minima.g4_missing(world, gang):
+        return True
     reserved = [task for task in reserved if "slot" not in task]
     for role, minimum in minima.wave_minima(gang).items():
         if minima.found(world, gang, role) + sum(1 for task in reserved if task["role"] == role) < minimum:
@@ -68,7 +91,7 @@ def r3_reserve(world: World) -> None:
         if not r1_is_starving(world, gang):
             continue
         keys = groups.k7_group_of(world, gang)
-        together = groups.k7_is_group(world, gang)
+        together = groups.k7_is_group(world, gang) and not gang["satisfied"]
         unit = groups.unit(world, keys) if together else [gang]
         if not unit or order.standing(world, unit[0]) != (order.ALLOCATING, order.MINIMA):
             continue
@@ -152,7 +175,7 @@ def r4_places(world: World, unit: list[Gang], plan: dict[str, Any], limit: int) 
     trial = placing.start_trial(world)
     chosen: list[tuple[Task, str]] = []
     for gang in unit:
-        needed, rest, short = minima.o1_split(world, gang)
+        needed, rest, short = r1_needs(world, gang)
         later = waves.d5_later_tasks(world, gang)
         if queue_is_full(world, trial, gang, [*needed, *rest[:short], *later]):
             return None
@@ -201,22 +224,52 @@ def r4_reserved(world: World, ignored: set[Any]) -> dict[str, Amounts]:
     return found
 
 
-def r4_started(world: World, ignored: set[Any]) -> dict[str, Amounts]:
-    """R4: node -> what was started on it since the oldest of its reservations was made, and runs: it counts in the sum
-    for whatever is to be reserved there from now on."""
+def r4_started(world: World, ignored: set[Any]) -> dict[str, dict[str, Amounts]]:
+    """R4: node -> by pod what was started on it since the oldest of its reservations was made, and runs: it counts in
+    the sum for whatever is to be reserved there from now on."""
     oldest: dict[str, int] = {}
     for key, claim in claims.all_of(world, "reserve"):
         for node in set(claim["slots"].values()) if key not in ignored else ():
             second = claim["since"] // SECOND * SECOND  # times of pods are in whole seconds
             oldest[node] = min(second, oldest.get(node, second))
-    found: dict[str, Amounts] = {}
+    found: dict[str, dict[str, Amounts]] = {}
     for task in world["tasks"]:
-        node = world["placed"].get(task["uid"]) or (task["node"] if task["status"] == "bound" else None)
+        node = node_of(world, task)
         if node not in oldest or task["uid"] in world["leaving"]:
             continue
         if task["uid"] in world["placed"] or task["started"] is None or task["started"] >= oldest[node]:
-            queues.add(found.setdefault(node, {}), task["request"])
+            found.setdefault(node, {})[task["uid"]] = task["request"]
     return found
+
+
+def node_of(world: World, task: Task) -> Any:
+    return world["placed"].get(task["uid"]) or (task["node"] if task["status"] == "bound" else None)
+
+
+def r4_own_members(world: World, gang: Gang) -> dict[str, dict[str, Amounts]]:
+    """R4: node -> by pod what members of the gang, or of gangs that it starts with, have there and it still needs: no
+    room that will come free."""
+    found: dict[str, dict[str, Amounts]] = {}
+    for mate in groups.gangs_of(world, reserved_with(world, gang)):
+        for task in r4_needed_members(world, mate):
+            node = node_of(world, task)
+            if node:
+                found.setdefault(node, {})[task["uid"]] = task["request"]
+    return found
+
+
+def r4_needed_members(world: World, gang: Gang) -> list[Task]:
+    """The members without which its minima would not be met: those that have ended count first, then by O2. None
+    of a gang of which only waiting pods count (K9)."""
+    if minima.k9_only_waiting(world, gang):
+        return []
+    there = [task for task in gang["tasks"] if minima.is_occupied(world, task)]
+    there.sort(key=lambda task: task["status"] != "succeeded")
+    found: list[Task] = []
+    for role, minimum in gang["minima"].items():
+        found += [task for task in there if task["role"] == role][:minimum]
+    rest = [task for task in there if task not in found]
+    return found + rest[: max(0, gang["minimum"] - len(found))]
 
 
 def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit: int) -> str | None:
@@ -248,7 +301,9 @@ def may_claim(world: World, plan: dict[str, Any], node: dict[str, Any], task: Ta
     if name not in plan["reserved"] and len(plan["reserved"]) >= limit:
         return False
     claimed = dict(plan["reserved"].get(name, {}))
-    queues.add(claimed, plan["started"].get(name, {}))
+    stays = {**plan["started"].get(name, {}), **r4_own_members(world, world["gangs"][task["gang"]]).get(name, {})}
+    for request in stays.values():
+        queues.add(claimed, request)
     for other, where in claims.room_taken(world, set()):
         if where == name:
             queues.add(claimed, other["request"])
@@ -373,8 +428,14 @@ def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
             claims.make(world, gang["key"], "reserve", slots)
             world["memory"]["claims"][gang["key"], "reserve"]["since"] = since
         else:
-            for key in groups.k7_group_of(world, gang):
+            for key in reserved_with(world, gang):
                 claims.end(world, key, "reserve")
+
+
+def reserved_with(world: World, gang: Gang) -> list[Any]:
+    """The gangs whose reservations stand or end together: a group is reserved for as a whole, what a satisfied gang has
+    lost by itself."""
+    return [gang["key"]] if gang["satisfied"] else groups.k7_group_of(world, gang)
 
 
 def r3_end_those_taken_over(world: World, lower: list[Gang]) -> None:
@@ -382,12 +443,12 @@ def r3_end_those_taken_over(world: World, lower: list[Gang]) -> None:
     trial = placing.start_trial(world)
     ending = {gang["key"] for gang in lower}
     for gang in sorted(lower, key=lambda one: turn(world, trial, one)):
-        keys = groups.k7_group_of(world, gang)
+        keys = reserved_with(world, gang)
         if gang["key"] in ending and still_fits(world, keys, ending):
             ending -= set(keys)
     for gang in lower:
         if gang["key"] in ending:
-            for key in groups.k7_group_of(world, gang):  # a group is reserved for as a whole
+            for key in reserved_with(world, gang):
                 claims.end(world, key, "reserve")
 
 
@@ -423,10 +484,10 @@ def r7_reservations_that_stand(world: World) -> None:
     """R7: a reservation ends when its gang is bound, or when it can no longer make it condition-ready."""
     for key, claim in claims.all_of(world, "reserve"):
         gang = world["gangs"].get(key)
-        if gang is None or gang["satisfied"] or minima.m4_ready(world, gang):
+        if gang is None or minima.m4_ready(world, gang):
             claims.end(world, key, "reserve")
         elif not r7_stands(world, gang, claim):
-            for mate in groups.k7_group_of(world, gang):
+            for mate in reserved_with(world, gang):
                 claims.end(world, mate, "reserve")
 
 
@@ -448,9 +509,11 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
         node = nodes.get(claim["slots"][task["uid"]])
         if node is None or predicates.g6_standing_reason(gang, task, node) is not None:
             return False
-        for resource, count in reserved[node["name"]].items():
-            if count > node["allocatable"].get(resource, 0):
-                return False
+        taken = dict(reserved[node["name"]])
+        for request in r4_own_members(world, gang).get(node["name"], {}).values():
+            queues.add(taken, request)
+        if any(count > node["allocatable"].get(resource, 0) for resource, count in taken.items()):
+            return False
     if not topology.t7_will_be_together(world, gang, claim["slots"]):
         return False
     asked: Amounts = {}
@@ -463,6 +526,8 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
 
 def r7_not_needed(world: World, gang: Gang, reserved: list[Task]) -> list[Task]:
     """R7: pods that wait and without which its minima are reached by now, the last in order first."""
+    lost = minima.g7_replacements(world, gang)
+    of_waves = [task for task in reserved if task["role"] in gang["ran"] and task not in lost]
     mine = [
         task
         for task in reserved
@@ -470,7 +535,7 @@ def r7_not_needed(world: World, gang: Gang, reserved: list[Task]) -> list[Task]:
     ]
     left = [task for task in mine if task["role"] not in gang["later"]]
     roles = minima.wave_minima(gang)
-    found: list[Task] = []
+    found: list[Task] = of_waves
     for task in reversed(left):
         rest = [one for one in left if one not in found and one is not task]
         of_role = sum(1 for one in rest if one["role"] == task["role"])
@@ -488,12 +553,17 @@ def r7_could_start(world: World, gang: Gang) -> bool:
     mates = groups.gangs_of(world, keys)
     if not gang["satisfied"] and groups.k7_unsatisfied(world, keys):
         return False
-    if any(order.obstacle(world, mate) is not None for mate in mates):
+    if any(groups.k7_obstacle(world, mate) is not None for mate in mates):
         return False
+    return not r7_is_beyond(world, mates)
+
+
+def r7_is_beyond(world: World, mates: list[Gang]) -> bool:
+    """Whether the cluster, or a queue, could never hold one of these."""
     if any(beyond_cluster(world, mate) for mate in mates if not mate["satisfied"]):
-        return False
+        return True
     trial = placing.start_trial(world)
-    return not any(beyond_queue(world, trial, mate, of_minima(world, mate)) for mate in mates)
+    return any(beyond_queue(world, trial, mate, of_minima(world, mate)) for mate in mates)
 
 
 def beyond_cluster(world: World, gang: Gang) -> bool:
@@ -529,9 +599,12 @@ def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
         trial.update(before)
 
 
-def take_places_with_room(world: World, trial: dict[str, Any], gang: Gang) -> None:
+def take_places_with_room(world: World, trial: dict[str, Any], gang: Gang, tasks: list[Task] | None = None) -> None:
+    """Of all that are reserved for, or of these."""
     slots = claims.slots_of(world, gang["key"], "reserve")
     for task in reserved_tasks(world, gang):
+        if tasks is not None and task not in tasks:
+            continue
         node = slots[task["uid"]]
         if node not in trial["free"] or not minima.is_waiting(world, task):
             continue

@@ -129,8 +129,8 @@ def t2_room(world: World, trial: Trial, part: Part, task: Task, names: Names) ->
 def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) -> Iterator[Names]:
     """Sets of nodes in which a part would be together, in the order of T2: the lowest common level, counted from the
     preferred one up; the fewest domains of the preferred level; the largest of them has the least room, then the second
-    largest; then names. Nodes outside of every domain of the preferred level come last in their level. `least`: of how
-    many tasks of each class there must be room."""
+    largest; then the fuller domains; then names. Nodes outside of every domain of the preferred level come last in
+    their level. `least`: of how many tasks of each class there must be room."""
     levels, lowest = part["levels"], part["preferred"]
     preferred = levels[lowest]["domains"]
     classes = t2_classes(part)
@@ -146,6 +146,17 @@ def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) ->
     def size(names: Names) -> int:
         return sum(room(names, one) for one in classes)
 
+    requested = {name for task in part["tasks"] for name in task["request"]} - {"pods"}
+    allocatable = {node["name"]: node["allocatable"] for node in world["nodes"]}
+
+    def key(names: Names, domain: Domain) -> tuple[int, int, Any]:
+        """Its room, then the sum of the free shares of what is requested, in millionths, then its name."""
+        shares = 0
+        for name, resource in itertools.product(names, requested):
+            if allocatable[name].get(resource):
+                shares += int(max(0, trial["free"][name].get(resource, 0) / allocatable[name][resource]) * 10**6)
+        return size(names), shares, rank(domain)
+
     def is_enough(names: Names) -> bool:
         return all(room(names, one) >= count for one, count in least.items())
 
@@ -155,11 +166,11 @@ def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) ->
         domains = levels[number]["domains"] if number >= 0 else dict.fromkeys(whole, ())
         around = [(domain, members(domains, domain)) for domain in set(domains.values())]
         around = [(domain, names) for domain, names in around if set(pinned) <= names]
-        for chosen in t2_sets(preferred, around, pinned, size):
+        for chosen in t2_sets(preferred, around, pinned, key):
             if is_enough(chosen):
                 yield chosen
         if number < lowest:
-            for _, names in sorted(around, key=lambda one: (size(one[1]), rank(one[0]))):
+            for _, names in sorted(around, key=lambda one: key(one[1], one[0])):
                 if is_enough(names):
                     yield names
 
@@ -173,7 +184,7 @@ def rank(domain: Domain) -> Any:
     return (natural_key(name), name)
 
 
-def t2_sets(preferred: dict[str, Domain], around: list[Any], pinned: list[str], size: Any) -> list[Names]:
+def t2_sets(preferred: dict[str, Domain], around: list[Any], pinned: list[str], key: Any) -> list[Names]:
     """Every set of domains of the preferred level, with those of the members that are placed, within one of the domains
     around them, in order."""
     if any(name not in preferred for name in pinned):
@@ -182,12 +193,13 @@ def t2_sets(preferred: dict[str, Domain], around: list[Any], pinned: list[str], 
     found = []
     for _, names in around:
         inside = {preferred[name] for name in names if name in preferred} - fixed
-        free = sorted(inside, key=lambda one: (size(members(preferred, one)), rank(one)), reverse=True)
+        keys = {one: key(members(preferred, one), one) for one in inside}
+        free = sorted(inside, key=lambda one: keys[one], reverse=True)
         for count in range(0 if fixed else 1, len(free) + 1):
             for chosen in itertools.combinations(free, count):
-                sizes = [size(members(preferred, one)) for one in chosen]
+                sizes = [keys[one][0] for one in chosen]
                 nodes = frozenset().union(*(members(preferred, one) for one in (*chosen, *fixed)))
-                found.append(((count, sizes, [rank(one) for one in chosen]), nodes))
+                found.append(((count, sizes, [keys[one][1:] for one in chosen]), nodes))
     return [nodes for _, nodes in sorted(found, key=lambda one: one[0])]
 
 

@@ -36,6 +36,8 @@ def d3_present_waves(gang: Gang, group: dict[str, Any], job: dict[str, Any] | No
     gang["minimum"] = max(gang["minimum"] - sum(later.values()), sum(gang["minima"].values()))
     gang["more_waves"] = bool(later)
     if notes.get("enbloc.dev/depends-on-gang") == "true":
+        own = ((job or {}).get("spec") or {}).get("priorityClassName") or ""
+        gang["inherited_class"] = "" if own.startswith("system-") else own  # S3
         gang["templates"] = {role["name"]: role["template"] for role in tasks_of(job)}
         gang["later"] = {role["name"]: all_minima.get(role["name"], 0) for role in tasks_of(job)}
         gang["later"] = {role: count for role, count in gang["later"].items() if count > 0 and role in later}
@@ -192,15 +194,16 @@ def d5_claim(world: World, gang: Gang, places: list[tuple[Task, str]]) -> None:
     from oracle import claims
 
     if places:
+        queue = (claims.claim_of(world, gang["key"], "wave") or gang)["queue"]
         claims.make(world, gang["key"], "wave", {task["slot"]: node for task, node in places})
         until = world["now"] + world["settings"]["gang_deadline"]
-        world["memory"]["claims"][gang["key"], "wave"]["until"] = until
+        world["memory"]["claims"][gang["key"], "wave"].update(until=until, queue=queue)
 
 
 def d5_take_places(world: World, trial: dict[str, Any], gang: Gang) -> list[str]:
     """Pods of a later wave take the places of their placeholders, by node; where one differs from its template and does
     not fit there, the claim is dropped. Returns the slots that were taken."""
-    from oracle import claims, minima, placing, predicates
+    from oracle import claims, later_room, minima, placing, predicates
 
     kept = sorted(d5_kept(world, gang), key=lambda entry: entry[1])
     before = placing.copy_trial(trial)
@@ -216,6 +219,7 @@ def d5_take_places(world: World, trial: dict[str, Any], gang: Gang) -> list[str]
             trial.update(before)
             for one, node in kept:
                 placing.take(world, trial, one, node, -1)
+            later_room.s9_lapse(world, gang["key"])
             claims.end(world, gang["key"], "wave")
             return []
         placing.put(world, trial, task, entry[1])
@@ -231,10 +235,13 @@ def d5_keep(world: World, gang: Gang, taken: list[str], later: list[tuple[Task, 
     slots = {name: node for name, node in claims.slots_of(world, gang["key"], "wave").items() if name not in taken}
     claim = claims.claim_of(world, gang["key"], "wave")
     until = claim["until"] if claim else world["now"] + world["settings"]["gang_deadline"]
+    queue = (claim or gang)["queue"]
+    if later:
+        world["memory"]["was_evicted"].discard(gang["key"])
     slots.update({task["slot"]: node for task, node in later})
     if slots:
         claims.make(world, gang["key"], "wave", slots)
-        world["memory"]["claims"][gang["key"], "wave"]["until"] = until
+        world["memory"]["claims"][gang["key"], "wave"].update(until=until, queue=queue)
     else:
         claims.end(world, gang["key"], "wave")
 
@@ -242,24 +249,28 @@ def d5_keep(world: World, gang: Gang, taken: list[str], later: list[tuple[Task, 
 def d5_claims_that_stand(world: World) -> None:
     """Until its pods bind, the job ends or cannot start (pods that are missing come late), a node no longer has the
     room, or the deadline passes."""
-    from oracle import claims, minima
+    from oracle import claims, later_room, minima
 
     for key, claim in claims.all_of(world, "wave"):
         gang = world["gangs"].get(key)
-        if gang is None or claim["until"] <= world["now"] or gang["finished"] or not gang["templates"]:
+        over = gang is None or claim["until"] <= world["now"] or gang["finished"] or not gang["templates"]
+        if gang is None or over or d5_cannot_start(world, gang):
+            later_room.s9_lapse(world, key)
             claims.end(world, key, "wave")
             continue
-        if d5_cannot_start(world, gang) or not all(d5_has_room(world, gang, *one) for one in d5_kept(world, gang)):
+        if not all(d5_has_room(world, gang, *one) for one in d5_kept(world, gang)):
             claims.end(world, key, "wave")
             continue
         started = gang["covered"] or minima.occupied(world, gang)
         if not started and not d5_is_being_freed(world, gang):
+            later_room.s9_lapse(world, key)
             claims.end(world, key, "wave")
             continue
         for name in list(claim["slots"]):
             role = name.partition("/")[0]
             done = minima.occupied(world, gang, role) >= gang["minima"].get(role, 0)
             if done and role not in gang["later"]:
+                later_room.s9_lapse(world, key)
                 del claim["slots"][name]
         if not claim["slots"]:
             claims.end(world, key, "wave")

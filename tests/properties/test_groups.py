@@ -6,6 +6,7 @@ nothing else, and no two groups wait for each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from properties.at_rest import AtRest
 from properties.test_cut_off import crash
 from properties.world import World, bound_lines, replay, step
 from support import manifests as m
+from support.seeds import soak
 
 names = st.sampled_from("abcd")
 groups = st.sampled_from(
@@ -145,5 +147,5 @@ def test_invariants_of_groups_and_holds() -> None:
 
 
 @pytest.mark.soak
-def test_invariants_of_groups_and_holds_for_long() -> None:
-    run_state_machine_as_test(Gangs, settings=settings(stateful_step_count=50))
+def test_invariants_of_groups_and_holds_for_long(rounds: Iterator[int]) -> None:
+    soak(Gangs, rounds, steps=50)

@@ -6,6 +6,7 @@ has come to rest. At the end all that was done is run again: as it was (I6), and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from properties import strategies
 from properties.at_rest import AtRest
 from properties.world import bound_lines, replay, step
 from support import manifests as m
+from support.seeds import soak
 
 names = st.integers(0, 5)
 sizes = st.sampled_from([("1", "1Gi", 3), ("2", "2Gi", 5), ("4", "8Gi", 110), ("8", "3Gi", 110)])
@@ -293,8 +295,8 @@ def test_invariants_hold_where_classes_are_forgotten_after_every_cycle(monkeypat
 
 
 @pytest.mark.soak
-def test_invariants_hold_whatever_happens_for_long() -> None:
-    run_state_machine_as_test(Cluster, settings=settings(stateful_step_count=40))
+def test_invariants_hold_whatever_happens_for_long(rounds: Iterator[int]) -> None:
+    soak(Cluster, rounds)
 
 
 # ---- what the machine has found

@@ -9,6 +9,7 @@ too many of its pods failed for the others to start.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -44,6 +45,7 @@ from enbloc.sim.simulation import control_plane
 from enbloc.units import SECOND
 from properties.world import ReadOnly, World, replay, step
 from support import manifests as m
+from support.seeds import soak
 
 NODES = ("n1", "n2")
 JOBS = ("j0", "j1")
@@ -318,5 +320,5 @@ def test_v2_jobs_end_whatever_happens() -> None:
 
 
 @pytest.mark.soak
-def test_v2_jobs_end_whatever_happens_for_long() -> None:
-    run_state_machine_as_test(Jobs, settings=settings(stateful_step_count=40))
+def test_v2_jobs_end_whatever_happens_for_long(rounds: Iterator[int]) -> None:
+    soak(Jobs, rounds)

@@ -90,6 +90,7 @@ class World:
             self.plane.schedule(self.now)
             for event in self._watch.drain():
                 self._look(event)
+            self.looker.read_changed()  # as a live control plane that does not lead
             self.looker.engine.compact()
 
     def _look(self, event: WatchEvent) -> None:

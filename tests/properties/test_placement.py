@@ -6,10 +6,11 @@ The plain engine places one pod after the other, and forgets all it knew of a cl
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
@@ -19,6 +20,7 @@ from enbloc.engine.tables.classes import TaskClass
 from properties import strategies
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
+from support.seeds import soak_examples
 
 
 class Plain(DirectScheduler):
@@ -127,10 +129,8 @@ def test_fast_and_plain_placement_are_the_same_pod_for_pod(scoring: Scoring, rou
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000)
-@given(strategies.scorings, clusters(moving_share=4))
-def test_fast_and_plain_placement_are_the_same_at_length(scoring: Scoring, rounds: list[Any]) -> None:
-    compare(scoring, rounds)
+def test_fast_and_plain_placement_are_the_same_at_length(rounds: Iterator[int]) -> None:
+    soak_examples(given(strategies.scorings, clusters(moving_share=4))(compare), rounds)
 
 
 @given(

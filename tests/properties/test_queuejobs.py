@@ -8,6 +8,7 @@ nothing to write. At the end, with all the room and time there is, every job is 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from enbloc.sim.linting import lint
 from enbloc.units import SECOND
 from properties.world import ReadOnly, World, fresh_scheduler, replay, step
 from support import manifests as m
+from support.seeds import soak
 
 NODES = ("n1", "n2")
 JOBS = ("j0", "j1", "j2")
@@ -285,5 +287,5 @@ def test_a_queue_jobs_are_done_whatever_happens() -> None:
 
 
 @pytest.mark.soak
-def test_a_queue_jobs_are_done_whatever_happens_for_long() -> None:
-    run_state_machine_as_test(QueueJobs, settings=settings(stateful_step_count=40))
+def test_a_queue_jobs_are_done_whatever_happens_for_long(rounds: Iterator[int]) -> None:
+    soak(QueueJobs, rounds)

@@ -5,6 +5,8 @@ With backfill and without it: nothing is miscounted, no wake-up is lost, and a r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from enbloc.units import SECOND
 from properties.at_rest import AtRest
 from properties.world import World, bound_lines, replay, step
 from support import manifests as m
+from support.seeds import soak
 
 OWNERS = (0, 1, 2)
 owners = st.sampled_from(OWNERS)
@@ -158,5 +161,19 @@ def test_a_specs_come_and_go(machine: type[Specs]) -> None:
 
 @pytest.mark.soak
 @MACHINES
-def test_a_specs_come_and_go_for_long(machine: type[Specs]) -> None:
-    run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))
+def test_a_specs_come_and_go_for_long(machine: type[Specs], rounds: Iterator[int]) -> None:
+    soak(machine, rounds)
+
+
+# ---- what the machine has found
+
+
+def test_i5_a_failed_pod_whose_spec_came_and_went_is_known_after_a_restart() -> None:
+    """The SchedulingSpec's gang, of minimum 0, had written its own mark on the pod."""
+    machine = Specs()
+    machine.begin(cpus=["1"])
+    machine.create_pods(number=0, count=1, cpu="1", scheduler="enbloc", run=None)
+    machine.create_spec(number=0, name=0, minimum=0, selects=False, priority="")
+    machine.delete_spec(index=0)
+    machine.hit_a_pod(index=0, verb="fail-pod")
+    machine.known_again_after_a_restart()

@@ -72,8 +72,14 @@ def key_of(case: Case, where: tuple[int, ...]) -> Key | None:
     levels = LEVELS[LEVELS.index(level) :: -1]
     common = next((n for n, one in enumerate(levels) if len({node.domain(one) for node in chosen}) == 1), len(levels))
     domains = {node.domain(level) for node in chosen}
-    sized = sorted(((room(case, level, domain), domain) for domain in domains), reverse=True)
-    return common, len(domains), tuple(size for size, _ in sized), tuple(domain for _, domain in sized)
+    sized = sorted(((room(case, level, one), -shares(case, level, one), one) for one in domains), reverse=True)
+    sizes, free, names = zip(*sized, strict=True)
+    return common, len(domains), sizes, tuple(-one for one in free), names
+
+
+def shares(case: Case, level: str, domain: tuple[str, ...]) -> int:
+    """The free shares of the nodes of a domain: of an empty node all."""
+    return sum(node.domain(level) == domain for node in case.nodes)
 
 
 def room(case: Case, level: str, domain: tuple[str, ...]) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
@@ -17,6 +18,7 @@ from enbloc.engine.tables.tasks import GangState, pending_tasks
 from properties import strategies
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
+from support.seeds import soak_examples
 
 SCORING = Scoring(least=1, balanced=1, node_affinity=1, pod_affinity=1, spread=1)
 
@@ -92,10 +94,8 @@ def test_rollback_restores_the_digest(direct: DirectScheduler, data: Any) -> Non
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000)
-@given(clusters(), st.data())
-def test_rollback_restores_the_digest_at_length(direct: DirectScheduler, data: Any) -> None:
-    check_rollback(direct, data)
+def test_rollback_restores_the_digest_at_length(rounds: Iterator[int]) -> None:
+    soak_examples(given(clusters(), st.data())(check_rollback), rounds)
 
 
 @given(clusters())

@@ -38,7 +38,7 @@ from enbloc.units import NANO, SECOND, parse_quantity
 CONFIG = parse(None)
 
 
-class Crash(Exception):
+class Crash(BaseException):
     """The scheduler's process ends here."""
 
 

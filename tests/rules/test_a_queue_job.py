@@ -140,20 +140,22 @@ def test_a4_under_a_quota_only_the_lowest_priority_misses_pods() -> None:
 
 
 def test_a4_a_refused_pod_lets_no_lower_one_slip_in() -> None:
-    """The high job's next pod is too large for the quota; the low job's would fit, and waits all the same."""
+    """The high job's next pod is too large for what a pod leaves of the quota; the low job's would fit, and waits."""
     hard = m.resource_quota(9)
-    hard["spec"]["hard"] = {"requests.cpu": "5"}
+    hard["spec"]["hard"] = {"requests.cpu": "8"}
     jobs = [
+        m.pod("other", cpu=3),
         m.queue_job("low", m.role("w", 2, cpu=1), minimum=1),
         m.queue_job("high", m.role("w", 2, cpu=4, run_time="40s"), minimum=2, priorityClassName="high"),
     ]
     answer = simulate(HIGH, hard, m.node("n", 20), jobs, until="100s")
-    assert made(answer, "") == [(0.0, "high-w-0")]
+    assert made(answer, "")[1:] == [(0.0, "high-w-0")]
     assert "exceeded quota" in answer.lines("warning", "high")[0]["message"]
-    wider = m.step("50s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"requests.cpu": "9"}}})
+    assert "QueueJob high, which comes first, waits for it too" in answer.why("default/low")
+    wider = m.step("50s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"requests.cpu": "12"}}})
     wider["target"]["apiVersion"] = "v1"
     answer = simulate(HIGH, hard, m.node("n", 20), jobs, wider, until="300s")
-    assert made(answer, "")[:3] == [(0.0, "high-w-0"), (50.0, "high-w-1"), (50.0, "low-w-0")]
+    assert made(answer, "")[1:4] == [(0.0, "high-w-0"), (50.0, "high-w-1"), (50.0, "low-w-0")]
 
 
 @pytest.mark.parametrize("stop", [None, "10s"])
@@ -191,7 +193,7 @@ def test_a4_new_pods_wait_for_all_of_a_raised_minimum() -> None:
     for one in (more, most):
         one["target"]["apiVersion"] = "v1"
     answer = simulate(docs, more, most)
-    assert made(answer)[3:] == [(20.0, "q-w-3"), (40.0, "q-w-4")]
+    assert made(answer)[3:] == [(40.0, "q-w-3"), (40.0, "q-w-4")]
     assert answer.times() == [0.0] * 3 + [40.0] * 2
     assert not answer.lines("deleted", kind="Pod")
 

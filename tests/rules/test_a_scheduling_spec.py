@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from support import manifests as m
+from support.advised import advised
 from support.answers import waits_because
-from support.simulation import NO_BACKFILL, simulate
+from support.simulation import NO_BACKFILL, NO_EVICTIONS, simulate
 
 REQUIRE = {"arbitrator": {"requireSchedulingSpec": True}}
 REPLICA_SET = m.crdjob_owner("rs", "u-rs", "ReplicaSet", "apps/v1")
@@ -226,9 +227,39 @@ def test_a2_its_partial_allocation_goes_to_no_other_gang_without_backfill() -> N
     assert sorted(simulate(docs).bound()) == ["later", "small"]
     kept = simulate(docs, config=NO_BACKFILL)
     assert not kept.bound()
-    assert all("Insufficient cpu" in waits_because(one) for one in kept.all("Pod"))
+    said = {one["metadata"]["name"]: waits_because(one) for one in kept.all("Pod")}
+    assert all("room that is set aside for default/c" in said.pop(name) for name in ("small", "later"))
+    assert all("Insufficient cpu" in text for text in said.values())
     assert len(kept.lines("warning", kind="SchedulingSpec")) == 1
     assert simulate(docs, m.restart("20s"), config=NO_BACKFILL).bound() == {}
+
+
+def test_a2_g10_gangs_behind_it_say_for_which_gang_the_room_is_set_aside() -> None:
+    """Also on an empty node; a node that is too small, or full, is no such node. Without that gang it would start."""
+    docs = [
+        m.node("n", 3),
+        m.node("tiny", 1),
+        m.node("busy", 2),
+        m.pod("x", 1, nodeName="busy"),
+        *m.owned(*m.pods(5, "c", 2)),
+        m.scheduling_spec("c", 5),
+        m.pod("small", 2, at="1s"),
+    ]
+    answer = advised(docs, config=NO_BACKFILL, until="9s")
+    found = answer.pending("default/small")
+    assert {(one["reason"], one["nodes"]) for one in found["reasons"]} == {
+        ("node(s) have room that is set aside for default/c", 1),
+        ("Insufficient cpu", 2),
+    }
+    assert "delete default/c, which waits too" in [one["change"] for one in found["remedies"]]
+    assert "set aside" not in simulate(docs, config=NO_EVICTIONS, until="9s").why("default/small")
+
+
+def test_s7_a2_the_gang_is_not_named_to_another_namespace() -> None:
+    docs = [m.node("n", 3), *m.owned(*m.pods(5, "c", 1)), m.scheduling_spec("c", 5)]
+    small = m.pod("small", 1, at="1s", namespace="other")
+    answer = simulate(docs, small, config={**NO_BACKFILL, "tenancy": "isolated"}, until="9s")
+    assert "set aside for a gang of another namespace" in answer.why("other/small")
 
 
 def test_a2_g10_gangs_behind_it_count_what_it_keeps_as_used() -> None:

@@ -155,3 +155,5 @@ def test_an_entry_that_another_definition_of_the_kind_pruned_is_not_added_again(
     job, group = {"status": {"conditions": [passed, pruned]}}, {"status": {"conditions": [says]}}
     assert other_conditions(job) == [passed]
     assert wait_condition(job, group) == [says]
+    refused = {**says, "reason": "FailedCreate", "message": "its PodGroup cannot be created"}
+    assert wait_condition(job, None, refused["message"], 7) == [refused]

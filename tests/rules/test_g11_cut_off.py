@@ -21,7 +21,7 @@ COMMITTED = "enbloc.dev/committed"
 DECISION = "enbloc.dev/decision"
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """The scheduler's process is gone."""
 
 

@@ -224,3 +224,22 @@ def test_g8_enqueued_gangs_count_towards_a_queues_share() -> None:
     answer = simulate(m.node("n", 4), m.queue("one"), m.queue("two"), hold, one, two, config=NO_EVICTIONS)
     assert starts(answer)[1:] == ["a", "b"]
     assert len(answer.bound("a")) == len(answer.bound("b")) == 1
+
+
+CLAIMS = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "none"}]}
+HELD: dict[str, list[m.Obj]] = {
+    "pods": m.gang("a", 2, queue="q", **CLAIMS),
+    "one of its pods": [m.podgroup("a", 2, queue="q"), m.pod("a-0", group="a", **CLAIMS), m.pod("a-1", group="a")],
+    "of one pod": [m.pod("a-0", queue="q", **CLAIMS)],
+    "a job": [m.job("a", m.role("w", 2, **CLAIMS), queue="q")],
+    "a job with a pod that does not exist": [m.resource_quota(1), m.job("a", m.role("w", 2, **CLAIMS), queue="q")],
+}
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_g8_n1_in_a_fifo_queue_a_gang_that_is_held_is_not_in_line(held: str) -> None:
+    fifo = m.queue("q", dequeueStrategy="fifo")
+    behind = [m.pod("b", queue="q", namespace="other", at="1s")]
+    answer = simulate(m.node("n", 4), fifo, HELD[held], behind, until="9s")
+    assert [one["reason"] for one in answer.data["pending"]] == ["UnsupportedConstraint"]
+    assert answer.bound() == {"b": (1.0, "n")}

@@ -24,6 +24,7 @@ Obj = dict[str, Any]
 HIGH = m.priority_class("high", 1000)
 NO_ROOM = m.queue("none", capability={"cpu": "0"})
 FIRST = "of two that do not fit together, the older one"
+MOST = "of six pods five fit"
 
 
 def alone(kind: str) -> list[Obj]:
@@ -73,6 +74,16 @@ def contended(kind: str) -> list[Obj]:
     return [m.node("n", 1), HIGH, m.node("late", 1, at="9s"), m.pod("a", 1), *rest]
 
 
+def most_fit(kind: str) -> list[Obj]:
+    """A gang `x` of six pods of which five fit."""
+    gang: list[Obj] = [m.job("x", m.role("a", 6))]
+    if kind == volcano.POD_GROUP:
+        gang = m.gang("x", 6)
+    elif kind == kubernetes.POD_GROUP:
+        gang = [m.native_podgroup("x", {"gang": {"minCount": 6}}), *m.native_pods("x", 6)]
+    return [m.node("n", 8), HIGH, m.pod("busy", 3, priority="high"), *gang]
+
+
 def two_queues(**of_both: Any) -> list[Obj]:
     """Four cpu for eight pods of two queues."""
     pods = [m.pod(f"{queue}{n}", queue=queue) for n in range(4) for queue in ("r", "x")]
@@ -82,6 +93,11 @@ def two_queues(**of_both: Any) -> list[Obj]:
 def victim(*members: Obj) -> list[Obj]:
     """Three cpu are used when a pod of high priority comes."""
     return [m.node("n", 3), HIGH, *members, m.pod("boss", 1, priority="high", at="5s")]
+
+
+def preemptor(*members: Obj) -> list[Obj]:
+    """One cpu is used by a pod that came before."""
+    return [m.node("n", 1), HIGH, m.pod("a"), *members]
 
 
 def reclaimed() -> list[Obj]:
@@ -195,6 +211,10 @@ VALUES: dict[str, Any] = {
         "2",
         [m.node("n"), m.pod("x", annotations=m.koordinator_annotations("g", 1))],
     ),
+    f"Job metadata.annotations[{koordinator.MODE}]": ("NonStrict", MOST),
+    f"PodGroup metadata.annotations[{koordinator.MODE}]": ("NonStrict", MOST),
+    f"Job metadata.annotations[{koordinator.GROUPS}]": ["default/x", "default/none"],
+    f"PodGroup metadata.annotations[{koordinator.GROUPS}]": ["default/x", "default/none"],
     f"metadata.annotations[{koordinator.MODE}]": ("NonStrict", koordinator_pair()),
     f"metadata.annotations[{koordinator.GROUPS}]": (
         '["default/g","default/absent"]',
@@ -304,11 +324,10 @@ VALUES: dict[str, Any] = {
     "spec.networkTopology mode: hard (the default)": ({"highestTierAllowed": 1}, in_no_hyper_node(volcano.POD_GROUP)),
     "Job spec.networkTopology mode: soft": ({"mode": "soft"}, two_racks(volcano.JOB)),
     "spec.networkTopology mode: soft": ({"mode": "soft"}, two_racks(volcano.POD_GROUP)),
-    "spec.tasks[].partitionPolicy all partitions are needed": (
+    "spec.tasks[].partitionPolicy without dependsOn also minPartitions": (
         {"totalPartitions": 2, "partitionSize": 1, "networkTopology": {"highestTierAllowed": 1}},
         in_no_hyper_node(volcano.JOB),
     ),
-    "spec.tasks[].partitionPolicy minPartitions below totalPartitions": {"totalPartitions": 2, "minPartitions": 1},
     "spec.tasks[].topologyPolicy restricted, single-numa-node": "single-numa-node",
     "spec.tasks[].topologyPolicy best-effort": "best-effort",
     "spec.runningEstimate": "1h",
@@ -350,6 +369,21 @@ VALUES: dict[str, Any] = {
         {"all": {}},
         victim(m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 3)),
     ),
+    "PodGroup spec.preemptionPolicy": (
+        "Never",
+        preemptor(
+            m.native_podgroup("x", {"gang": {"minCount": 1}}, priorityClassName="high"), *m.native_pods("x", 1, at="5s")
+        ),
+    ),
+    "CompositePodGroup spec.preemptionPolicy": (
+        "Never",
+        preemptor(
+            composite("x")
+            | {"spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}, "priorityClassName": "high"}},
+            m.native_podgroup("g", {"gang": {"minCount": 1}}, parentCompositePodGroupName="x"),
+            *m.native_pods("g", 1, at="5s"),
+        ),
+    ),
     "spec.schedulingPolicy.gang.minGroupCount": 2,
     "CompositePodGroup spec.disruptionMode": (
         {"all": {}},
@@ -372,8 +406,8 @@ def example(field: Field) -> tuple[Any, list[Obj]]:
     keys = (f"{kind} {with_case}", f"{kind} {field.path}", with_case, field.path)
     value = next(VALUES[key] for key in keys if key in VALUES)
     value, stage = value if isinstance(value, tuple) else (value, alone(field.kind))
-    if stage == FIRST:
-        stage = contended(field.kind)
+    if stage in (FIRST, MOST):
+        stage = contended(field.kind) if stage == FIRST else most_fit(field.kind)
     if field.path.startswith("metadata.") and not isinstance(value, str):
         value = json.dumps(value)
     return value, copy.deepcopy(stage)

@@ -30,6 +30,9 @@ def job() -> Obj:
     return m.job("j", m.role("w", 2))
 
 
+TEMPLATE = ("spec", "tasks", 0, "template")
+
+
 def replica_set() -> Obj:
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": template}
@@ -51,6 +54,37 @@ def replica_set() -> Obj:
         ),
         (with_field(m.queue_job("q", m.role("w", 1)), "spec", "taskSpec"), "spec.taskSpec", "did you mean taskSpecs?"),
         (with_field(job(), "kind", value="Jobb"), "kind", "did you mean Job?"),
+        (
+            with_field(job(), *TEMPLATE, "spec", "containers", 0, "resorces"),
+            "spec.tasks[0].template.spec.containers[0].resorces",
+            "did you mean resources?",
+        ),
+        (
+            with_field(job(), *TEMPLATE, "spec", "containers", 0, "env", value=[{"nme": "A"}]),
+            "spec.tasks[0].template.spec.containers[0].env[0].nme",
+            "did you mean name?",
+        ),
+        (
+            with_field(job(), *TEMPLATE, "spec", "volumes", value=[{"name": "v", "emptydir": {}}]),
+            "spec.tasks[0].template.spec.volumes[0].emptydir",
+            "did you mean emptyDir?",
+        ),
+        (
+            with_field(job(), *TEMPLATE, "metadata", value={"label": {"a": "b"}}),
+            "spec.tasks[0].template.metadata.label",
+            "did you mean labels?",
+        ),
+        (
+            with_field(m.queue_job("q", m.role("w", 1)), "spec", "taskSpecs", 0, "template", "spec", "tolerance"),
+            "spec.taskSpecs[0].template.spec.tolerance",
+            "is not known",
+        ),
+        (
+            with_field(replica_set(), "spec", "template", "spec", value={"containers": [{"name": "c", "imag": "i"}]}),
+            "spec.template.spec.containers[0].imag",
+            "did you mean image?",
+        ),
+        (with_field(m.pod("p"), "spec", "priorityClass"), "spec.priorityClass", "did you mean priorityClassName?"),
         (
             m.pod("p", annotations={"scheduling.k8s.io/groupname": "g"}),
             "metadata.annotations[scheduling.k8s.io/groupname]",

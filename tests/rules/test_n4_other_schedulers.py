@@ -75,7 +75,7 @@ def test_n4_the_gang_starts_when_the_gate_is_removed() -> None:
     ],
 )
 def test_n4_a_quota_that_refused_a_pod_is_named(job: dict[str, Any], kind: str) -> None:
-    answer = simulate(m.node("n"), m.resource_quota(2), job, until="60s")
+    answer = simulate(m.node("n"), m.resource_quota(4), m.pods(2, "other"), job, until="60s")
     found = answer.pending("default/j")
     assert found["reason"] == "FailedCreate"
     assert found["message"].startswith("2 of 4 pods exist, 2 ")

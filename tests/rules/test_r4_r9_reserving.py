@@ -304,3 +304,42 @@ def test_r4_assigned_pods_count_for_every_role() -> None:
         until="70s",
     )
     assert first_reserved(answer) == {"big-0": (30.0, "n"), "big-1": (30.0, "m")}
+
+
+# ---- R4: what the gang has itself will not come free
+
+
+def test_r4_no_node_on_which_an_earlier_wave_of_the_job_stays() -> None:
+    """The nearest node is that of its own master, which runs as long as the job does."""
+    made = m.job("j", m.role("m", 1, start_delay="5s"), m.role("w", 1, cpu=4, depends_on={"name": ["m"]}))
+    small = [m.pod(f"s{at}", at=f"{at}s", run_time="20s") for at in range(38, 80, 5)]
+    answer = simulate(m.node("n0"), m.node("n1"), made, full(3, "40s", on="n0"), small, config=reserving(30, 50))
+    assert answer.nodes("j-m") == {"j-m-0": "n1"}
+    assert first_reserved(answer, "j-") == {"j-w-0": (30.0, "n0")}
+    assert answer.at("j-w-0") == 40.0
+
+
+def test_r4_no_node_on_which_a_gang_of_its_group_stays() -> None:
+    """The other gang of its group runs on the nearest node, and goes on running."""
+    names, on_n0 = ["default/g", "default/h"], {"kubernetes.io/hostname": "n0"}
+    gangs = [
+        m.koordinator_gang("h", 1, cpu=1, groups=names, nodeSelector=on_n0),
+        m.koordinator_gang("g", 1, cpu=4, groups=names, delete_at="20s"),
+        m.koordinator_gang("g", 1, cpu=4, groups=names, first=1, at="20s"),
+    ]
+    answer = simulate(m.node("n0"), m.node("n1"), *gangs, full(2, on="n1", at="20s"), config=reserving())
+    assert first_reserved(answer, "g-") == {"g-1": (30.0, "n1")}
+
+
+@pytest.mark.parametrize(("minimum", "node"), [(2, "n1"), (1, "n0")])
+def test_r4_what_surplus_has_may_come_free(minimum: int, node: str) -> None:
+    """Two pods of role w run. If both are needed their node is not one to wait for; if one is, the other may go."""
+    on_n0, on_n1 = {"kubernetes.io/hostname": "n0"}, {"kubernetes.io/hostname": "n1"}
+    gang = [
+        m.podgroup("j", minimum + 1, minTaskMember={"w": minimum, "x": 1}),
+        *m.pods(2, "j-", 2, group="j", role="w", nodeSelector=on_n0),
+        m.pod("j-x", 2, group="j", role="x", nodeSelector=on_n1, delete_at="20s"),
+        m.pod("j-y", 2, group="j", role="x", at="20s"),
+    ]
+    answer = simulate(m.node("n0"), m.node("n1"), gang, full(4, on="n1", at="20s"), config=reserving())
+    assert first_reserved(answer, "j-") == {"j-y": (30.0, node)}

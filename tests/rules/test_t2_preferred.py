@@ -156,3 +156,19 @@ def test_t2_a_plan_over_several_domains_that_is_the_best_scores_one() -> None:
     answer = simulate(TREE, r.nodes({"a": 1, "b": 1}, "one"), r.kueue("g", 8, preferred=r.RACK))
     [part] = published(answer)
     assert (part["within"], part["domains"], part["score"]) == (r.BLOCK, ["one/a", "one/b"], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("racks", "count", "asked", "found"),
+    [
+        ({"a": 2, "c": 2}, 6, {"required": r.RACK}, ["c"]),
+        ({"a": 2, "b": 2, "c": 2}, 12, {"preferred": r.RACK}, ["a", "c"]),
+        ({"a": 2, "b": 2, "c": 2}, 12, {"required": r.BLOCK, "preferred": r.RACK}, ["a", "c"]),
+    ],
+)
+def test_t2_of_equal_rooms_the_fuller_domain(racks: Any, count: int, asked: Any, found: list[str]) -> None:
+    """Every rack has room for six pods of 2 cpu, and 1 cpu of each node of c is in use."""
+    busy = [m.pod(f"busy-{n}", 1, nodeSelector={"kubernetes.io/hostname": f"c-{n}"}, run="1h") for n in range(2)]
+    gang = r.kueue("g", count, cpu=2, at="5s", **asked)
+    answer = simulate(TREE, r.nodes(racks, "one", cpu=7), busy, gang)
+    assert r.racks_of(answer.nodes("g")) == found

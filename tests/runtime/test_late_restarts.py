@@ -6,7 +6,6 @@ and one more restart changes nothing.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ from oracle import dialects, generate, reading, records
 from support.live_cluster import LiveWorld, in_virtual_time
 
 LAYERS = ("koordinator", "waves", "evict", "reserve", "all")
-SOAK_SEEDS = int(os.environ.get("ENBLOC_LATE_SEEDS", "100"))
 END_S = 60.0
 """All edits of a scenario have been made by then."""
 
@@ -168,6 +166,6 @@ def test_i5_restarts_on_a_cluster_that_answers_late(layer: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("layer", LAYERS)
-def test_i5_restarts_on_a_cluster_that_answers_late_for_long(layer: str) -> None:
-    found = {seed: why for seed in range(SOAK_SEEDS) if (why := restarted(layer, seed))}
+def test_i5_restarts_on_a_cluster_that_answers_late_for_long(layer: str, rounds: Iterator[int]) -> None:
+    found = {seed: why for seed in rounds if (why := restarted(layer, seed))}
     assert found == {}

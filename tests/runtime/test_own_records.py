@@ -45,7 +45,7 @@ def leading(*objects: Obj) -> OwnRecords:
     for one in objects:
         records.authentic(one)
     records.lead()
-    records.foreign()
+    records.foreign(0.0)
     return records
 
 
@@ -79,9 +79,9 @@ def test_s2_what_does_not_verify_is_removed_by_the_one_that_leads() -> None:
     records = restarted()
     assert counts(records, group({KEY: BODY, "mine": "x"})) == {}
     records.lead()
-    ((ref, uid, change),) = records.foreign()
+    ((ref, uid, change),) = records.foreign(0.0)
     assert (ref.name, uid, change) == ("g", "u1", {KEY: None})
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
 
 
 def test_s2_a_standby_follows_what_the_leader_writes() -> None:
@@ -90,7 +90,7 @@ def test_s2_a_standby_follows_what_the_leader_writes() -> None:
     second = leader.claim(group(), ClaimKind.RESERVE, BODY.replace("n1", "n2"))
     for written in (first, second, {}):
         assert counts(standby, group(written)) == written
-    assert standby.foreign() == []
+    assert standby.foreign(0.0) == []
 
 
 def test_s2_while_one_leads_memory_counts_and_changes_are_written_back() -> None:
@@ -99,7 +99,7 @@ def test_s2_while_one_leads_memory_counts_and_changes_are_written_back() -> None
     assert counts(records, group(written)) == written
     for forged in ({}, {KEY: BODY}, {KEY: "x"}):
         assert counts(records, group(forged)) == written
-        assert [change for _, _, change in records.foreign()] == [written]
+        assert [change for _, _, change in records.foreign(0.0)] == [written]
 
 
 def test_s2_an_older_echo_is_not_taken_for_a_change() -> None:
@@ -108,9 +108,9 @@ def test_s2_an_older_echo_is_not_taken_for_a_change() -> None:
     second = records.claim(group(), ClaimKind.RESERVE, BODY.replace("n1", "n2"))
     for seen in ({}, first, second):
         counts(records, group(seen))
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
     counts(records, group(first))  # once the second was seen, the first can only have been written by others
-    assert [change for _, _, change in records.foreign()] == [second]
+    assert [change for _, _, change in records.foreign(0.0)] == [second]
 
 
 def test_s2_a_write_that_was_refused_is_not_restored() -> None:
@@ -118,7 +118,7 @@ def test_s2_a_write_that_was_refused_is_not_restored() -> None:
     written = claim_text(records, group())
     records.refused("u1", written)
     assert counts(records, group()) == {}
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
 
 
 def test_s2_a_removal_that_was_refused_and_carried_out_is_not_taken_for_a_change() -> None:
@@ -128,7 +128,7 @@ def test_s2_a_removal_that_was_refused_and_carried_out_is_not_taken_for_a_change
     records.refused("u1", records.claim(group(), ClaimKind.RESERVE, None))  # its answer was lost
     assert counts(records, group(written)) == written, "the object still carries it"
     assert counts(records, group()) == {}
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
 
 
 def test_s2_a_change_that_is_taken_back_in_time_is_not_written_back() -> None:
@@ -136,7 +136,7 @@ def test_s2_a_change_that_is_taken_back_in_time_is_not_written_back() -> None:
     written = claim_text(records, group())
     for seen in (written, {}, written):
         counts(records, group(seen))
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
 
 
 def test_s2_nothing_is_kept_of_objects_that_are_gone() -> None:
@@ -149,7 +149,7 @@ def test_s2_nothing_is_kept_of_objects_that_are_gone() -> None:
         records.gone(uid)
     assert not records._records
     assert not records._marks
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
 
 
 def test_s2_an_expected_start_counts_if_it_verifies() -> None:
@@ -187,7 +187,7 @@ def test_s2_marks_that_do_not_verify_at_the_start_stay_where_they_are() -> None:
     records.marks(pod({DECISION: "d1", COMMITTED: "2"}), GANG)
     records.lead()
     records.marks(pod({DECISION: "d1", COMMITTED: "2"}), GANG)
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
     assert not records.is_forged("p1")
 
 
@@ -198,7 +198,7 @@ def test_s2_a_pod_that_gets_the_mark_later_keeps_its_decision() -> None:
     marked = records.marked("p1", GANG, "2")
     assert records.marks(pod(bound), GANG) == ("d1", "")  # not written yet
     assert records.marks(pod({**bound, **marked}), GANG) == ("d1", "2")
-    assert records.foreign() == []
+    assert records.foreign(0.0) == []
     assert restarted().marks(pod({**bound, **marked}), GANG) == ("d1", "2")
 
 
@@ -217,9 +217,9 @@ def test_s2_marks_that_are_changed_while_it_leads_are_written_back() -> None:
     bound = records.bound_with("p1", "n1", GANG, "d1", "2")
     records.marks(pod(bound), GANG)
     assert records.marks(pod({}), GANG) == ("d1", "2")
-    assert [change for _, _, change in records.foreign()] == [bound]
+    assert [change for _, _, change in records.foreign(0.0)] == [bound]
     assert records.marks(pod({**bound, COMMITTED: "9"}), GANG) == ("d1", "2")
-    assert [change for _, _, change in records.foreign()] == [bound]
+    assert [change for _, _, change in records.foreign(0.0)] == [bound]
 
 
 # ---- any content
@@ -254,7 +254,7 @@ def test_s2_fuzz_no_content_that_was_not_signed_counts(versions: list[dict[str, 
         assert not decoded
     finally:
         claim_records._decoded = plain
-    for _, _, change in records.foreign():
+    for _, _, change in records.foreign(0.0):
         assert set(change.values()) == {None} or change.keys() <= set(MARKS)
 
 

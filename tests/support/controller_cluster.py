@@ -134,6 +134,9 @@ class World:
             self.store.patch(Ref("Pod", "default", name), patch, "status")
         self.settle()
 
+    def ref(self, kind: str, name: str) -> Ref:
+        return Ref(kind, "default", name)
+
     def vanish(self, *names: str) -> None:
         for name in names:
             self.store.delete(Ref("Pod", "default", name), grace_s=0)

@@ -33,10 +33,12 @@ class DirectScheduler:
             given = {name: known["metadata"][name] for name in ("uid", "creationTimestamp")}
         self.known[key] = {**obj, "metadata": {**obj["metadata"], **given}}
         self.scheduler.observe(WatchEvent("ADDED" if known is None else "MODIFIED", key[0], self.known[key]))
+        self.scheduler.read_changed()
         return self.known[key]
 
     def delete(self, kind: str, name: str) -> None:
         self.scheduler.observe(WatchEvent("DELETED", kind, self.known.pop((kind, name))))
+        self.scheduler.read_changed()
 
 
 def knowing(*objects: Obj) -> DirectScheduler:

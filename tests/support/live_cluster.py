@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import nullcontext
 from pathlib import Path
@@ -81,9 +81,17 @@ class LateCluster:
         self.refuse: Callable[[Write], Refused | None] = lambda write: None
         self.closed = False
         self._random = random.Random(seed)
+        self._known: defaultdict[str, dict[str, Obj]] = defaultdict(dict)
         self._follows: list[asyncio.Task[None]] = []
 
-    async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
+    async def start(self, kinds: Collection[str], report: Callable[[WatchEvent], None]) -> None:
+        def observe(event: WatchEvent) -> None:
+            if event.type == "DELETED":
+                self._known[event.kind].pop(event.obj["metadata"]["uid"], None)
+            else:
+                self._known[event.kind][event.obj["metadata"]["uid"]] = event.obj
+            report(event)
+
         for kind in sorted(kinds, key=lambda kind: (kind == "Pod", kind)):
             for obj in self.store.list(kind)[0]:
                 observe(WatchEvent("ADDED", kind, obj))
@@ -126,6 +134,9 @@ class LateCluster:
     async def get(self, kind: str, namespace: str, name: str) -> Obj | None:
         await asyncio.sleep(self._random.uniform(0.0, self.lag_s))
         return self.store.get(kind, namespace, name)
+
+    def known(self, kind: str) -> list[Obj]:
+        return list(self._known[kind].values())
 
     def serves(self, kind: str) -> bool:
         return True

@@ -7,11 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from enbloc.cli.replay import command as replay_command
+from enbloc.traces import reading
 from enbloc.traces.formats.columns import Column, parse_map
 from enbloc.traces.reading import BadTrace, read_trace
-from enbloc.traces.trace import CPU, GPU, Trace, TraceJob
+from enbloc.traces.trace import CPU, GPU, Trace, TraceJob, doubt
 from enbloc.units import SECOND
+from support.real_traces import TRACES, needs_traces
 
 SWF = """\
 ; MaxProcs: 4
@@ -45,6 +49,15 @@ def test_swf(tmp_path: Path) -> None:
     ]
 
 
+def test_s8_a_file_that_expands_a_thousand_times_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it contains: it is not expanded to its end."""
+    monkeypatch.setattr(reading, "_EXPANDS_ANYWAY", 2**20)
+    path = tmp_path / "t.swf.gz"
+    path.write_bytes(gzip.compress(b"0 " * 2**23))
+    with pytest.raises(BadTrace, match="expands to more than 100 times its size"):
+        read_trace(path)
+
+
 def test_gzip(tmp_path: Path) -> None:
     path = tmp_path / "t.swf.gz"
     path.write_bytes(gzip.compress(SWF.encode()))
@@ -60,6 +73,41 @@ def test_csv_by_its_usual_names(tmp_path: Path) -> None:
         ("a", 5 * SECOND, 8, "eve"),
     ]
     assert [fault.line for fault in trace.faults] == [4]
+
+
+def test_csv_says_which_columns_and_units_it_guessed(tmp_path: Path) -> None:
+    path = _written(tmp_path, "t.csv", "job_id,submit_time,num_gpu,duration\na,10,8,100\n")
+    assert read_trace(path).guessed == "submit=submit_time:s,duration=duration:s,gpus=num_gpu,id=job_id"
+    given = parse_map("submit=submit_time:ms,gpus=num_gpu,id=job_id")
+    assert read_trace(path, None, given).guessed == "duration=duration:s"
+    assert parse_map(read_trace(path).guessed)["duration"] == Column("duration")
+
+
+@pytest.mark.parametrize(
+    "submit, duration, doubted",
+    [
+        (46_122_000, 2_868_294_000, True),  # milliseconds taken for seconds
+        (1_500_000_000, 60, True),
+        (3 * 31_536_000, 20 * 86_400, False),
+        (0, 0.001, False),
+    ],
+)
+def test_times_that_make_no_sense_in_their_unit_are_doubted(
+    tmp_path: Path, submit: float, duration: float, doubted: bool
+) -> None:
+    rows = f"0,1,{duration}\n{submit},1,{duration}\n{submit},1,{duration}\n"
+    path = _written(tmp_path, "t.csv", f"submit_time,num_gpu,duration\n{rows}")
+    assert bool(doubt(read_trace(path))) is doubted
+    shown = CliRunner().invoke(replay_command, [str(path), "--fast"])
+    assert ("are its times in another unit?" in shown.stderr) is doubted
+    assert "columns and units are guessed" in shown.stderr
+
+
+@needs_traces
+def test_the_times_of_a_real_trace_in_milliseconds_are_doubted() -> None:
+    assert doubt(read_trace(TRACES / "muri1.csv"))
+    assert not doubt(read_trace(TRACES / "muri1.csv", None, parse_map("submit=submit_time:ms,duration=duration:ms")))
+    assert not doubt(read_trace(TRACES / "itp_cluster03.csv"))
 
 
 def test_csv_by_a_map_with_units(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -234,7 +235,9 @@ def _run(tmp_path: Path, *arguments: str, trace: str = "submit,duration,gpus\n0,
 
 
 def test_the_command_answers_in_json(tmp_path: Path) -> None:
-    answer = json.loads(_run(tmp_path, "--nodes", "2", "--policy", "fifo", "--fast", "-o", "json")[2:])
+    columns = "submit=submit,duration=duration,gpus=gpus"  # nothing is guessed, so nothing is noted
+    options = ["--map", columns, "--nodes", "2", "--policy", "fifo", "--fast", "-o", "json"]
+    answer = json.loads(_run(tmp_path, *options)[2:])
     assert answer["trace"]["bad_lines"] == 1
     assert answer["cluster"] == {"nodes": 2, "resource": GPU, "per_node": 8}
     (fifo,) = answer["policies"]
@@ -244,7 +247,7 @@ def test_the_command_answers_in_json(tmp_path: Path) -> None:
 
 def test_the_command_compares_policies_in_processes(tmp_path: Path) -> None:
     shown = _run(tmp_path, "--nodes", "2", "--policy", "fifo", "--policy", "fifo-skip", "--batsim", str(tmp_path / "b"))
-    assert "fifo-skip against fifo: 1 jobs start sooner, 1 later" in shown
+    assert "fifo-skip against fifo: 1 job starts sooner, 1 later" in shown
     assert "line 5: submit: 'x' is not a number" in shown
     assert (tmp_path / "b_fifo_jobs.csv").exists()
     assert json.loads((tmp_path / "b_fifo-skip_schedule.json").read_text())["nb_jobs_finished"] == 3
@@ -260,6 +263,7 @@ def test_the_report_is_one_page_with_every_policy_and_who_won_and_lost(tmp_path:
     assert "://" not in text
     for words in ("fifo-skip against fifo", "1 wins, 1 loses", "3 jobs on 2 nodes", "Waits, as shares of all jobs"):
         assert words in text, words
+    assert re.findall(r"</div>([+-]\d+%)", text) == ["-100%", "+50%"]  # the change, not the ratio
     assert "5-8" in text  # a size class
 
 

@@ -192,6 +192,9 @@ def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) ->
     pods = "/api/v1/namespaces/default/pods"
     with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
         cluster.ask(pods, pod)
+        about = {"kind": "Pod", "name": "gone", "namespace": "default"}
+        old = {"metadata": {"name": "old"}, "involvedObject": about, "lastTimestamp": "2026-01-01T00:00:00Z"}
+        cluster.ask("/api/v1/namespaces/default/events", old)
         running = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
         assert running[0]["spec"]["nodeName"] == "node-1"
         assert cluster.stop()[0] == 0
@@ -200,6 +203,9 @@ def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) ->
         again = cluster.ask(f"{pods}/p")
         assert again["metadata"]["uid"] == running[0]["metadata"]["uid"]
         assert len(cluster.ask("/api/v1/nodes")["items"]) == 1
+        events = [one["metadata"]["name"] for one in cluster.ask("/api/v1/namespaces/default/events")["items"]]
+        assert events
+        assert "old" not in events, "Events expire after an hour"
         first.server = cluster.server
         assert first.ask(f"{pods}/p") == again, "a kubeconfig of before is still valid"
 
@@ -289,6 +295,26 @@ def test_what_cannot_be_is_one_line_and_code_2(arguments: list[str], message: st
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_busy_port_says_who_has_it_and_what_to_do(tmp_path: Path) -> None:
+    with up(tmp_path) as (cluster, lines):
+        kubeconfig = Path(lines[-1].partition("=")[2])
+        port = kubeconfig.parent.name.removeprefix("up-")
+        done = subprocess.run(
+            [sys.executable, "-c", "from enbloc.cli.main import main; main()", "up", "--port", port],
+            env={**os.environ, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 2
+        in_use = f"127.0.0.1:{port} is in use by the `enbloc up` at https://127.0.0.1:{port}"
+        assert done.stderr.endswith(f"enbloc: {in_use}: --port N takes another port, --port 0 any free one\n")
+        assert kubeconfig.exists()
+        cluster.process.send_signal(signal.SIGTERM)
+        assert cluster.process.wait(30) == 0
+        assert not kubeconfig.parent.exists()  # of a cluster whose port was any free one
 
 
 def test_resources_and_nodes() -> None:

@@ -28,7 +28,9 @@ from enbloc.api.job_plugins import NEEDS, WITHOUT_EFFECT, with_needed
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, annotations_of, namespace_of
 from enbloc.api.volcano import DEFAULT_QUEUE, DEFAULTED_MINIMA
+from enbloc.api.workloads import MOST_PODS
 from enbloc.config.values import nearest
+from enbloc.gangs.volcano_sub_groups import partitions_fault, partitions_of
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 MAX_RETRY: Final = 3
@@ -36,7 +38,6 @@ MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
 MAX_ROLES: Final = 256
 """At most 256 roles in a job: API servers validate unique names only in lists of bounded length."""
-MAX_REPLICAS: Final = 100_000
 """At most 100,000 pods in a job, all roles together: a typing error should not fill the cluster's store."""
 
 
@@ -95,10 +96,13 @@ def _as_written(base: Obj, old: Obj | None) -> tuple[list[RoleMinimum], int | No
         before = {role.get("name", ""): role.get("minAvailable") for role in old["spec"].get("tasks") or ()}
         before[THE_JOB] = old["spec"].get("minAvailable")
         defaulted = frozenset(annotations_of(old).get(DEFAULTED_MINIMA, "").split(","))
-    roles = [
-        RoleMinimum(role["name"], role["replicas"], written(role.get("minAvailable"), role["name"], before, defaulted))
-        for role in base["spec"]["tasks"]
-    ]
+    roles = []
+    for role in base["spec"]["tasks"]:
+        minimum = written(role.get("minAvailable"), role["name"], before, defaulted)
+        partitions = partitions_of(role.get("partitionPolicy")) if minimum is None else None
+        if partitions is not None:  # as in Volcano, its default is what they need
+            minimum = partitions.minimum * partitions.size
+        roles.append(RoleMinimum(role["name"], role["replicas"], minimum))
     return roles, written(base["spec"].get("minAvailable"), THE_JOB, before, defaulted)
 
 
@@ -133,8 +137,8 @@ def _job_faults(
     elif len(spec.tasks) > MAX_ROLES:
         faults.append(Fault("spec.tasks", f"{len(spec.tasks)} roles are above {MAX_ROLES}"))
     total = sum(max(role.replicas, 0) for role in roles)
-    if total > MAX_REPLICAS and all(role.replicas <= MAX_REPLICAS for role in roles):
-        faults.append(Fault("spec.tasks", f"{total} replicas in all are above {MAX_REPLICAS}"))
+    if total > MOST_PODS and all(role.replicas <= MOST_PODS for role in roles):
+        faults.append(Fault("spec.tasks", f"{total} replicas in all are above {MOST_PODS}"))
     if minima.job < 0 and not minima.job_is_defaulted:
         faults.append(Fault("spec.minAvailable", f"{minima.job} is below 0"))
     elif minima.job > total and not minima.job_is_defaulted:
@@ -204,6 +208,9 @@ def _role_faults(job: volcano.Job, written: Obj, written_roles: list[RoleMinimum
         faults += _name_faults(job, role, f"{field}.name")
         raw = written["spec"]["tasks"][index]
         defaulted = written_roles[index].minimum != role.min_available
+        partitions = partitions_of(raw.get("partitionPolicy"))
+        if partitions is not None and (text := partitions_fault([partitions])):
+            faults.append(Fault(f"{field}.partitionPolicy.totalPartitions", text))
         faults += _number_faults(role, field, defaulted=defaulted, has_replicas=raw.get("replicas") is not None)
         faults += policy_faults(role.policies, f"{field}.policies")
         faults += idle_faults(role.policies, (role,), f"{field}.policies", of_role=True)
@@ -229,8 +236,8 @@ def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool, has_r
     faults = []
     if role.replicas < 0:
         faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
-    elif role.replicas > MAX_REPLICAS:
-        faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MAX_REPLICAS}"))
+    elif role.replicas > MOST_PODS:
+        faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MOST_PODS}"))
     minimum = role.min_available or 0
     if defaulted:
         pass  # it was derived from another number, and the fault is reported there

@@ -68,6 +68,7 @@ def sum_faults(minima: Minima, roles: Sequence[RoleMinimum], field: str, *, rela
     kind = "minAvailable" if any(role.minimum for role in roles) else "replicas"
     terms = " + ".join(f"{role.name} {minimum}" for role, minimum in zip(roles, minima.roles, strict=True))
     way_out = "give each role its own minAvailable" if kind == "replicas" else "change the roles' minAvailable"
-    advice = f"; {way_out}, or set admission.minAvailable: relaxed in the scheduler's config"
+    relax = "--compat volcano (admission.minAvailable: relaxed in the scheduler's config)"
+    advice = f"; {way_out}, or take it as Volcano does with {relax}"
     text = f"{minima.job} is not the sum of the roles' {kind}, {sum(minima.roles)} ({terms}){advice}"
     return [Fault(field, text)]

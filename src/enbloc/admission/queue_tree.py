@@ -17,6 +17,7 @@ from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, name_of
 from enbloc.api.volcano import ROOT_QUEUE, parent_of
+from enbloc.gangs.gang_tree import DEEPEST
 from enbloc.listing import listed
 from enbloc.units import format_amount
 
@@ -60,6 +61,8 @@ def _parent_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
     path = [name]
     while parent and parent != ROOT_QUEUE:
         path.append(parent)
+        if len(path) > DEEPEST:
+            return [Fault("spec.parent", f"it is more than {DEEPEST} levels below the root")]
         if parent == name:
             return [Fault("spec.parent", f"queues are parents of each other in a cycle: {' → '.join(path)}")]
         above = lookup.get(volcano.QUEUE, "", parent)

@@ -16,11 +16,11 @@ from enbloc.admission.settings import Settings
 from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, selector_of
+from enbloc.api.workloads import MOST_PODS
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
-MAX_REPLICAS: Final = 2**31 - 1
 _TWO_NAMES: Final = ("schedSpec", "schedulingSpec")
 
 
@@ -86,6 +86,8 @@ def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) 
     elif len(roles) > MAX_ROLES:
         faults.append(Fault("spec.taskSpecs", f"{len(roles)} roles are above {MAX_ROLES}"))
     total = sum(max(role.replicas, 0) for role in roles)
+    if total > MOST_PODS and all(role.replicas <= MOST_PODS for role in roles):
+        faults.append(Fault("spec.taskSpecs", f"{total} replicas in all are above {MOST_PODS}"))
     minimum = template.get("minAvailable")
     if minimum is not None and minimum > total:
         faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the {total} replicas of all roles"))
@@ -106,8 +108,8 @@ def _role_faults(job: arbitrator.QueueJob, kept: Obj, *, strict: bool) -> list[F
         seen.add(role.name)
         if role.replicas < 0:
             faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
-        elif role.replicas > MAX_REPLICAS:
-            faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MAX_REPLICAS}"))
+        elif role.replicas > MOST_PODS:
+            faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MOST_PODS}"))
         pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
         if not is_dns_label(role.name):
             text = f"{role.name!r} is not a valid role name: at most {MAX_LABEL} of a-z, 0-9, -"

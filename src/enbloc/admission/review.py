@@ -16,7 +16,7 @@ from enbloc.admission.lookup import Lookup
 from enbloc.admission.pod_template import template_faults
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
 from enbloc.admission.warnings import warnings
-from enbloc.api import arbitrator, kubernetes, volcano
+from enbloc.api import arbitrator, kai, kubernetes, volcano
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj
@@ -51,7 +51,11 @@ def admit(
             case arbitrator.SCHEDULING_SPEC:
                 return schedulingspec.admit(obj, before, lookup)
             case kubernetes.POD_GROUP:  # a real API server validates this kind itself
-                return obj, podgroup.native_faults(obj)
+                return obj, [*podgroup.native_faults(obj), *podgroup.composite_faults(obj, lookup)]
+            case kubernetes.COMPOSITE_POD_GROUP:
+                return obj, podgroup.composite_faults(obj, lookup)
+            case kai.POD_GROUP:
+                return obj, podgroup.kai_faults(obj)
             case "Pod":  # a real API server validates pods itself
                 spec = obj["spec"] if operation == "CREATE" else {}
                 return obj, template_faults(view(spec, PodSpec), spec, "spec", strict=False) if spec else []

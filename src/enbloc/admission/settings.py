@@ -21,6 +21,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether `pod_template.omissions` (images, limits of GPUs) are faults, or only warned of as in files."""
     ours: frozenset[str] | None = None
     """The scheduler names that are ours: jobs that name another one are not reviewed (N5). `None`: all are ours."""
+    requires_specs: bool = False
+    """`arbitrator.requireSchedulingSpec` (A1)."""
 
 
 DEFAULTS: Final = Settings()
@@ -33,6 +35,7 @@ def settings_of(config: Config, *, alone: bool, strict_templates: bool = False) 
         default_scheduler_name(config),
         strict_templates,
         scheduler_names(config, alone),
+        config.arbitrator.require_scheduling_spec,
     )
 
 

@@ -1,7 +1,7 @@
 """Fields of our kinds that are not known, with the nearest known name (N2).
 
-A known field is one that we read, or one of the peer's release that this version does not read. Pod templates are
-Kubernetes' own, and are not looked into.
+A known field is one that we read, or one of the peer's release that this version does not read. Pods and pod templates
+are Kubernetes' own: there its API server's fields are known.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec.inspect
 from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, topology, volcano, yunikorn
 from enbloc.api.core import PodTemplate
 from enbloc.api.kinds import KINDS, kind_id
+from enbloc.api.messages import json_fields
 from enbloc.api.meta import Fault, Obj, annotations_of, labels_of
 from enbloc.api.peer_fields import UNREAD
 from enbloc.config.values import nearest
@@ -79,6 +80,27 @@ def unknown_fields(obj: Obj) -> Iterator[Fault]:
         text = f"{obj['kind']!r} is not a kind of this group ({', '.join(known)})"
         yield Fault("kind", text + nearest(obj["kind"], known))
     yield from _unknown_keys(obj, "metadata")
+
+
+def unknown_pod_fields(part: Any, path: str) -> Iterator[Fault]:
+    """Every field of a pod, or of a pod template, that Kubernetes does not know. `path`: where it is."""
+    for key, message in (("metadata", "ObjectMeta"), ("spec", "PodSpec")):
+        if isinstance(part, dict) and isinstance(part.get(key), dict):
+            yield from _unknown_of(part[key], message, f"{path}{key}")
+
+
+def _unknown_of(value: dict[str, Any], message: str, path: str) -> Iterator[Fault]:
+    """As deep as the messages are: those of a pod do not contain themselves."""
+    known = json_fields(message)
+    for key, child in value.items():
+        field, where = known.get(key), f"{path}.{key}"
+        if field is None:
+            yield Fault(where, f"is not known{nearest(str(key), known)}")
+        elif json_fields(field.type) and not field.is_map:
+            parts = enumerate(child) if field.is_list and isinstance(child, list) else [("", child)]
+            for index, one in parts:
+                if isinstance(one, dict):
+                    yield from _unknown_of(one, field.type, f"{where}[{index}]" if field.is_list else where)
 
 
 def _unknown_keys(obj: Any, path: str) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ import msgspec
 from enbloc.admission.job_policies import pending_without_timeout
 from enbloc.admission.pod_template import omissions
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign, not_ours
-from enbloc.admission.unknown_fields import unknown_fields
+from enbloc.admission.unknown_fields import unknown_fields, unknown_pod_fields
 from enbloc.api import arbitrator, volcano, workloads
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import KINDS, kind_id, view
@@ -38,6 +38,8 @@ def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
         name = obj["spec"]["schedulerName"]
         return [Fault("spec.schedulerName", f"{name!r} {not_ours(name, settings, 'no pods are created')}")]
     found = [*_version(obj), *unknown_fields(obj), *_constraints(obj), *_foreign_templates(obj, settings)]
+    found += [fault for path, part in _pods_of(obj) for fault in unknown_pod_fields(part, path)]
+    found += _bounds(obj)
     try:
         if kind_id(obj) == volcano.JOB:
             found += _job_warnings(view(obj, volcano.Job).spec)
@@ -53,6 +55,23 @@ def _version(obj: Obj) -> Iterator[Fault]:
     kind = KINDS.get(kind_id(obj))
     if kind is not None and obj["apiVersion"].rpartition("/")[2] not in kind.versions:
         yield Fault("apiVersion", f"{obj['apiVersion']} is not served for {kind.name}: use {kind.api_version}")
+
+
+def _bounds(obj: Obj) -> Iterator[Fault]:
+    """A workload of Kubernetes that asks for more pods than are made of one object."""
+    kind, path, spec = kind_id(obj), "spec", obj.get("spec")
+    if kind == workloads.CRON_JOB and isinstance(spec, dict):
+        kind, path, spec = workloads.JOB, "spec.jobTemplate.spec", (spec.get("jobTemplate") or {}).get("spec")
+    if kind not in _WORKLOADS or not isinstance(spec, dict):
+        return
+    fields: tuple[str, ...] = ("replicas",)
+    if kind == workloads.JOB:
+        fields = ("parallelism", "completions") if spec.get("completionMode") == "Indexed" else ("parallelism",)
+    for field in fields:
+        asked = spec.get(field)
+        if isinstance(asked, int) and asked > workloads.MOST_PODS:
+            text = f"{asked} is above {workloads.MOST_PODS}: `sim` and `up` make no more pods of one object"
+            yield Fault(f"{path}.{field}", text)
 
 
 def _constraints(obj: Obj) -> Iterator[Fault]:
@@ -103,10 +122,14 @@ def _job_warnings(spec: volcano.JobSpec) -> Iterator[Fault]:
         yield from pending_without_timeout(role.policies, f"{field}.policies")
 
 
+def _pods_of(obj: Obj) -> list[tuple[str, Any]]:
+    """A pod itself, or the pod templates of an object, each with what its paths begin with."""
+    return [("", obj)] if kind_id(obj) == "Pod" else [(f"{field}.", part) for field, part in templates_of(obj)]
+
+
 def _omissions(obj: Obj) -> Iterator[Fault]:
     """Of a pod, and of every pod template."""
-    parts = [("", obj)] if kind_id(obj) == "Pod" else [(f"{field}.", part) for field, part in templates_of(obj)]
-    for path, part in parts:
+    for path, part in _pods_of(obj):
         spec = part.get("spec") if isinstance(part, dict) else None
         if isinstance(spec, dict):
             yield from omissions(view(spec, PodSpec), f"{path}spec")

@@ -19,7 +19,7 @@ from enbloc.engine.engine import Engine
 from enbloc.engine.filters.taints import tolerated
 from enbloc.engine.tables.nodes import TaintFact
 from enbloc.engine.tables.tasks import GangState, Task
-from enbloc.gangs.registry import GangRegistry
+from enbloc.gangs.lenient import LenientRegistry
 from enbloc.units import natural_key, parse_quantity
 
 _PLACEMENT: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "schedulerName")
@@ -50,7 +50,7 @@ class Case:
         """Its pods that name another scheduler: the engine knows only their number."""
         if not self.engine.state.foreign.of(self.gang.key):
             return []
-        registry = GangRegistry(self.config.arbitrator, self.config.koordinator, self.config.tenancy)
+        registry = LenientRegistry(self.config.arbitrator, self.config.koordinator, self.config.tenancy)
         pods = (pod for pod in self.store.list("Pod")[0] if namespace_of(pod) == self.namespace)
         return [pod for pod in pods if not pod["spec"].get("nodeName") and registry.member(pod).gang == self.gang.key]
 

@@ -8,7 +8,6 @@ its diagnosis, for the very state that is shown (G10). Nothing is written to the
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence, Set
 from typing import Any, Final
 
@@ -23,26 +22,38 @@ from enbloc.advice.start_assumption import assumption
 from enbloc.advice.trials import Trials
 from enbloc.api.events import last_seen
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, key_of, name_of, namespace_of, owner_key
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.config import Config, default_scheduler_name, scheduler_names
 from enbloc.engine.diagnosis.reporter import is_pending
 from enbloc.engine.engine import Engine
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.own_annotations import DECISION
-from enbloc.inspect.gang_states import PREEMPTED
 from enbloc.inspect.gangs import Gang
-from enbloc.inspect.overview import Explanation, Overview, ended, explain_shown, find, read_overview, waits_sentence
+from enbloc.inspect.overview import (
+    UNKNOWN,
+    Explanation,
+    Overview,
+    Scheduler,
+    ended,
+    explain_shown,
+    find,
+    read_overview,
+    waits_sentence,
+)
 from enbloc.listing import listed
 from enbloc.sim.without_effect import without_effect
 from enbloc.units import format_timestamp, instant_of
 
 NOT_OURS: Final = "NotOurs"
 MOST_STORY: Final = 20
-_REASONS: Final = frozenset(reason.value for reason in PendingReason)
+AT_ONCE: Final = "at once, when a scheduler runs"
+_REASONS: Final = frozenset(reason.value for reason in PendingReason if reason is not PendingReason.SCHEDULING_GATED)
 
 
-def explain(objects: Sequence[Obj], now_ns: int, config: Config, name: str) -> Explanation | None:
+def explain(
+    objects: Sequence[Obj], now_ns: int, config: Config, name: str, scheduler: Scheduler = UNKNOWN
+) -> Explanation | None:
     """`name`: NAMESPACE/NAME of a gang, of its object or Job, of a pod, or of an object that makes pods; a name alone
     is of namespace `default`. `None`: there is nothing of that name."""
     config = with_names_in_use(config, objects)
@@ -66,7 +77,21 @@ def explain(objects: Sequence[Obj], now_ns: int, config: Config, name: str) -> E
         why, count = trials.engine.diagnosis(gang), row.pods["waiting"]
         text = f"{base.sentence} {count} more pod{' waits' if count == 1 else 's wait'}: {why.message}"
         return msgspec.structs.replace(base, sentence=ended(text))
-    return _waiting(base, row, gang, trials, config, now_ns)
+    found = _waiting(base, row, gang, trials, config, now_ns)
+    if found.assumption == AT_ONCE:
+        return msgspec.structs.replace(found, sentence=_can_start(scheduler))
+    if scheduler.runs is False:
+        return msgspec.structs.replace(found, sentence=f"{found.sentence} No scheduler runs: {scheduler.how}.")
+    return found
+
+
+def _can_start(scheduler: Scheduler) -> str:
+    """Of a gang that a scheduler would bind at once."""
+    if scheduler.runs:
+        return f"It can start now. A scheduler runs ({scheduler.how}) and has not bound it yet: ask again in a moment."
+    if scheduler.runs is None:
+        return f"It can start now, and whether a scheduler runs is not known: {scheduler.how}."
+    return f"It can start now, but no scheduler runs: {scheduler.how}."
 
 
 def nearest_gang(objects: Sequence[Obj], config: Config, name: str) -> str:
@@ -87,8 +112,7 @@ def with_names_in_use(config: Config, objects: Iterable[Obj]) -> Config:
     for obj in objects:
         if kind_id(obj) == "Pod" and (spec := obj.get("spec")):
             condition = condition_of(obj, "PodScheduled") or {}
-            said = condition.get("reason") in _REASONS and condition.get("reason") not in LACKS_MEMBERS
-            if DECISION in annotations_of(obj) or (said and condition.get("reason") != "SchedulingGated"):
+            if DECISION in annotations_of(obj) or condition.get("reason") in _REASONS:
                 names.add(spec.get("schedulerName") or "default-scheduler")
     own = config.scheduler_names or ()
     ordered = [*own, *sorted(names - set(own), key=lambda one: (one != "enbloc", one))]
@@ -105,9 +129,13 @@ def gang_of(engine: Engine, row: Gang) -> GangState | None:
 def _waiting(base: Explanation, row: Gang, gang: GangState, trials: Trials, config: Config, now_ns: int) -> Explanation:
     engine = trials.engine
     case = Case(trials.simulation.store, engine, config, gang)
+    if row.reason == PendingReason.INTERNAL_ERROR:  # as the scheduler found it, whatever a trial finds (S8)
+        text = "unknown: it is tried again by itself, and when its objects change"
+        return msgspec.structs.replace(base, reason=row.reason, sentence=waits_sentence(row.message), assumption=text)
     if not is_pending(gang):
-        text = "It can start now, and the scheduler has not bound it yet: is `enbloc run` running?"
-        return msgspec.structs.replace(base, sentence=text, assumption="at once, when a scheduler runs")
+        has = row.pods.get("running", 0) + row.pods.get("starting", 0)
+        when = AT_ONCE if gang.total_occupied > has else "unknown: none of its pods waits"
+        return msgspec.structs.replace(base, assumption=when)
     entry = next((one for one in engine.pending() if one.gang == row.gang and one.dialect == row.dialect), None)
     message = entry.message if entry is not None else case.why.message
     starts = trials.forecast([row.gang])
@@ -117,7 +145,7 @@ def _waiting(base: Explanation, row: Gang, gang: GangState, trials: Trials, conf
     return msgspec.structs.replace(
         base,
         reason=str(case.why.reason),
-        sentence=(_evicted(base.story) if row.state == PREEMPTED else "") + waits_sentence(message),
+        sentence=waits_sentence(message),
         numbers={**base.numbers, **details.numbers},
         in_the_way=[msgspec.to_builtins(one) for one in details.in_the_way],
         remedies=shown(found, lambda after_ns: format_timestamp(now_ns + after_ns)),
@@ -155,24 +183,14 @@ def _foreign(base: Explanation, row: Gang, own: Set[str], trials: Trials, config
     )
 
 
-def _evicted(story: Sequence[dict[str, Any]]) -> str:
-    """By which gang it was evicted, if it has not been scheduled since."""
-    found = ""
-    for event in story:
-        if event["what"] in ("Preempted", "Reclaimed"):
-            named = re.search(r"room for (\S+)", event["message"])
-            found = f"It was {event['what'].lower()}{f' by {named[1]}' if named else ''}. "
-        elif event["what"] == "GangScheduled":
-            found = ""
-    return found
-
-
 def _ahead(engine: Engine, ahead: Sequence[str]) -> list[str]:
     """Of the gangs before it in its queue, those that are attempted before it."""
     invalid = {
         *LACKS_MEMBERS,
         PendingReason.GANG_INVALID,
         PendingReason.UNSUPPORTED_CONSTRAINT,
+        PendingReason.INTERNAL_ERROR,
+        PendingReason.CLAIM_NOT_ALLOWED,
         PendingReason.TIMED_OUT,
     }
     tried = {one.gang for one in engine.pending() if one.reason not in invalid and "can never start" not in one.message}
@@ -188,11 +206,11 @@ def _gang_below(objects: Sequence[Obj], overview: Overview, wanted: str) -> str:
     for obj in objects:
         owner = controller_of(obj)
         if owner:
-            owned.setdefault(str(owner.get("uid")), []).append(obj)
+            owned.setdefault(owner_key(obj, owner), []).append(obj)
     named = [obj for obj in objects if f"{namespace_of(obj)}/{name_of(obj)}" == wanted and obj["kind"] != "Event"]
     pods: list[Obj] = []
     for _ in range(4):
-        named = [child for obj in named for child in owned.get(str(obj["metadata"].get("uid")), ())]
+        named = [child for obj in named for child in owned.get(key_of(obj), ())]
         pods += [obj for obj in named if kind_id(obj) == "Pod"]
     pods.sort(key=lambda pod: (bool((pod.get("spec") or {}).get("nodeName")), name_of(pod)))
     names = [f"{namespace_of(pod)}/{name_of(pod)}" for pod in pods]

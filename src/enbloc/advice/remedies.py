@@ -68,6 +68,7 @@ _BY_REASON: Final[dict[PendingReason, tuple[Family, ...]]] = {
     PendingReason.SCHEDULING_GATED: _MEMBERS,
     PendingReason.OTHER_SCHEDULER: _MEMBERS,
     PendingReason.FAILED_CREATE: _MEMBERS,
+    PendingReason.INTERNAL_ERROR: (),
     PendingReason.UNSUPPORTED_CONSTRAINT: (pods.without_unsupported,),
     PendingReason.GANG_INVALID: (
         queues.known_queue,
@@ -81,6 +82,7 @@ _BY_REASON: Final[dict[PendingReason, tuple[Family, ...]]] = {
     PendingReason.NOT_ENOUGH_RESOURCES: _ROOM,
     PendingReason.UNSCHEDULABLE: _ROOM,
     PendingReason.QUEUE_FULL: _QUEUE,
+    PendingReason.CLAIM_NOT_ALLOWED: (members.within_quota, queues.another_queue),
     PendingReason.BLOCKED_BY_FIFO: (queues.not_fifo, queues.another_queue, others.ends, *_ROOM),
     PendingReason.HOLD_RELEASED: _ROOM,
 }

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api.core import PodTemplate
-from enbloc.api.meta import LabelSelector, Obj, TypedObject, View, controller_of
+from enbloc.api.meta import LabelSelector, TypedObject, View
 
 GROUP = "arbitrator.incubator.k8s.io"
 API_VERSION = f"{GROUP}/v1alpha1"
@@ -69,6 +69,8 @@ class QueueJobStatus(View):
     failed: int = 0
     met: int = 0
     """The largest `minAvailable` that ran since its pods were last all new (A5: "once it ran")."""
+    created: dict[str, int] | None = None
+    """How many pods of each role it had: a lost one is told from one that was never created (A4)."""
     restarts: int = 0
     """How often all pods were deleted and recreated because too few were left."""
     restart_at: str | None = None
@@ -130,12 +132,3 @@ def _respelled(fields: dict[str, Any], level: str) -> dict[str, Any]:
 def default_task_name(index: int) -> str:
     """The name of a role without one."""
     return f"task{index}"
-
-
-def queue_job_uid(obj: Obj) -> str | None:
-    """The UID of the QueueJob that controls an object."""
-    owner = controller_of(obj)
-    if owner is None or owner.get("kind") != "QueueJob" or not str(owner.get("apiVersion")).startswith(f"{GROUP}/"):
-        return None
-    uid: str | None = owner.get("uid")
-    return uid

@@ -166,6 +166,7 @@ QueueJob.status.state | The phase of the job, and why.
 QueueJob.status.minAvailable | The minimum that the job is held to.
 met | The largest minimum that ran since its pods were last all new.
 restarts | How often all its pods were recreated because too few were left.
+created | How many pods of each role it had; one that was lost is replaced before others get more than their minimum.
 restartAt | While it restarts: when its pods are recreated.
 completedGeneration | The generation with which every pod succeeded.
 SchedulingSpec | Scheduling requirements of the pods of one owner together.

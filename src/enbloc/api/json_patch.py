@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from enbloc.api.nesting import DEPTH, is_too_deep
 from enbloc.api.writes import Refused
 
 MAX_OPERATIONS: Final = 10_000
@@ -32,6 +33,8 @@ def apply(target: Any, operations: Any) -> Any:
     patched = _Patched(target)
     for operation in operations:
         patched.execute(operation)
+    if is_too_deep(patched.root):  # patch after patch
+        raise _refused(400, f"the object would be nested deeper than {DEPTH} levels")
     return patched.root
 
 

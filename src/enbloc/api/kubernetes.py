@@ -35,6 +35,7 @@ class SchedulingPolicy(View):
 class PodGroupSpec(View):
     scheduling_policy: SchedulingPolicy = msgspec.field(default_factory=SchedulingPolicy)
     priority_class_name: str = ""
+    preemption_policy: str = ""
     scheduling_constraints: dict[str, Any] | None = None
     disruption_mode: str | dict[str, Any] | None = None
     """`Pod` or `PodGroup` in v1alpha2, `{single: {}}` or `{all: {}}` in v1beta1."""
@@ -64,6 +65,7 @@ class GroupPolicy(View):
 class CompositePodGroupSpec(View):
     scheduling_policy: GroupPolicy = msgspec.field(default_factory=GroupPolicy)
     priority_class_name: str = ""
+    preemption_policy: str = ""
     scheduling_constraints: dict[str, Any] | None = None
     disruption_mode: str | dict[str, Any] | None = None
     parent_composite_pod_group_name: str = ""

@@ -130,6 +130,34 @@ def controller_of(obj: Obj) -> dict[str, Any] | None:
     return None
 
 
+def key_of(owner: Obj) -> str:
+    """What an object is known by to those that name it as their owner, see `owner_key`."""
+    return f"{namespace_of(owner)}/{uid_of(owner)}"
+
+
+def owner_key(child: Obj, reference: Mapping[str, Any] | None) -> str:
+    """The key of the owner that a reference names. An owner counts only within its child's own namespace (S1), so its
+    UID alone is no key; owners without a namespace are found by `may_own`."""
+    return f"{namespace_of(child)}/{(reference or {}).get('uid') or ''}"
+
+
+def may_own(owner_namespace: str, child_namespace: str) -> bool:
+    """Whether an owner counts: it is in its child's own namespace, or in none (S1)."""
+    return owner_namespace in ("", child_namespace)
+
+
+def controller_key(obj: Obj, *kinds: str) -> str:
+    """The key of the controlling owner if it is of one of these kinds; empty without one."""
+    reference = controller_of(obj)
+    return owner_key(obj, reference) if reference is not None and kind_named(reference) in kinds else ""
+
+
+def kind_named(reference: Mapping[str, Any]) -> str:
+    """The id of the kind that an owner reference names."""
+    group, slash, _ = str(reference.get("apiVersion") or "").partition("/")
+    return f"{reference.get('kind')}.{group}" if slash else str(reference.get("kind"))
+
+
 def controller_reference(obj: Obj) -> dict[str, Any]:
     """The owner reference of an object that `obj` controls."""
     return {
@@ -158,3 +186,9 @@ def condition_of(obj: Obj, kind: str) -> dict[str, Any] | None:
 def number_in(text: str | None) -> int | None:
     """The index in a label; `None` if it is not a number."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
+def as_written(obj: Obj) -> tuple[Any, ...]:
+    """What the author of an object wrote: all but the status and what the API server counts."""
+    metadata = obj["metadata"]
+    return obj.get("spec"), metadata.get("annotations"), metadata.get("labels"), metadata.get("ownerReferences")

@@ -17,6 +17,8 @@ class PendingReason(StrEnum):
     """Members that the minima need could not be created: a quota or a webhook refused them (N4)."""
     UNSUPPORTED_CONSTRAINT = "UnsupportedConstraint"
     """It sets a constraint that this version does not honour (N1)."""
+    INTERNAL_ERROR = "InternalError"
+    """An error of this program while its objects were read, attempted or reported: it is held (S8)."""
     GANG_INVALID = "GangInvalid"
     """Its object, its queue or its values do not allow it to be scheduled."""
     GROUP_NOT_READY = "GroupNotReady"
@@ -29,12 +31,20 @@ class PendingReason(StrEnum):
     """It was attempted, and not all of its minima fit (G2)."""
     QUEUE_FULL = "QueueFull"
     """Its queue, or a queue above it, may not use more (V4)."""
+    CLAIM_NOT_ALLOWED = "ClaimNotAllowed"
+    """It may not claim room for pods that do not exist: a quota, or a claim of its owner that lapsed (S9)."""
     BLOCKED_BY_FIFO = "BlockedByFIFO"
     """A gang ahead of it in a strict FIFO queue waits (G8)."""
     HOLD_RELEASED = "HoldReleased"
     """It released held pods so that another group could start (K12)."""
+    PREEMPTING = "Preempting"
+    """Pods that its gang evicted are stopping, and it starts in their place (P3)."""
+    SURPLUS = "Surplus"
+    """Its gang, which has not started, does not need it for its minimum (G3)."""
 
 
+OF_PODS: Final = frozenset({PendingReason.PREEMPTING, PendingReason.SURPLUS})
+"""Reasons that pods carry while their gang is `Unschedulable`: no node is asked for (E1)."""
 LACKS_MEMBERS: Final = frozenset(
     {
         PendingReason.NOT_ENOUGH_PODS,

@@ -29,6 +29,9 @@ JOB_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 CONTROLLER_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 
+MOST_PODS: Final = 100_000
+"""At most this many pods of one object are made."""
+
 
 class ReplicaSetSpec(View):
     selector: LabelSelector

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from enbloc.api.meta import Obj
 
 _VOLCANO: Final = "scheduling.volcano.sh/v1beta1"
+_NATIVE: Final = "scheduling.k8s.io/"
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/"
 _SIM: Final = "sim.enbloc.dev/"
 _EASY: Final[Obj] = {"actions": ["enqueue", "allocate", {"name": "backfill", "arguments": {"mode": "easy"}}]}
@@ -293,6 +294,87 @@ def _idle_priorities(size: int) -> Iterator[Obj]:
         yield _job(f"job-{number:05d}", _role("worker", 4, "2"), at_s=number // 4)
 
 
+def _composite(name: str, parent: str, minimum: int) -> Obj:
+    spec: Obj = {"schedulingPolicy": {"gang": {"minGroupCount": minimum}}}
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
+    return {"apiVersion": f"{_NATIVE}v1alpha3", "kind": "CompositePodGroup", "metadata": {"name": name}, "spec": spec}
+
+
+def _composite_chain(size: int) -> Iterator[Obj]:
+    """Each is the parent of the next: far deeper than a tree may be."""
+    yield from _nodes(5)
+    for number in range(size):
+        yield _composite(f"c{number:05d}", f"c{number - 1:05d}" if number else "", 1)
+
+
+def _composite_fan(size: int) -> Iterator[Obj]:
+    """PodGroups of one pod below one CompositePodGroup that needs half of them."""
+    yield from _nodes(max(1, size // 100), 128)
+    yield _composite("top", "", size // 2)
+    for number in range(size):
+        name = f"g{number:05d}"
+        spec = {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": "top"}
+        yield {"apiVersion": f"{_NATIVE}v1beta1", "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+        yield _pod(f"pod-{number:05d}", "100m", schedulingGroup={"podGroupName": name})
+
+
+def _kai_tree(size: int) -> Iterator[Obj]:
+    """One PodGroup of subgroups in pairs, to a depth of ten; a pod for each leaf, of which half are needed."""
+    yield from _nodes(max(1, size // 100), 128)
+    names = ["", *(f"s{number:05d}" for number in range(size))]
+    listed: list[Obj] = []
+    for number, name in enumerate(names[1:], 1):
+        above = number // 2 if number < 1024 else number % 512 + 511
+        listed.append({"name": name, **({"parent": names[above]} if above else {})})
+    inner = {one.get("parent") for one in listed}
+    for one in listed:
+        if one["name"] in inner:
+            one["minSubGroup"] = 1
+        else:
+            labels = {"kai.scheduler/subgroup-name": one["name"]}
+            pod = _pod(f"pod-{one['name']}", "100m", {"pod-group-name": "tree"})
+            yield {**pod, "metadata": {**pod["metadata"], "labels": labels}}
+    spec = {"subGroups": listed}
+    yield {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "tree"}, "spec": spec}
+
+
+def _sub_group_policies(size: int) -> Iterator[Obj]:
+    yield from _nodes(max(1, size // 100), 128)
+    policies = []
+    for number in range(size):
+        policy = {"name": f"p{number:05d}", "subGroupSize": 1, "minSubGroups": 1}
+        policies.append({**policy, "labelSelector": {"matchLabels": {"part": f"p{number:05d}"}}})
+        pod = _pod(f"pod-{number:05d}", "100m", {"scheduling.k8s.io/group-name": "parts"})
+        yield {**pod, "metadata": {**pod["metadata"], "labels": {"part": f"p{number:05d}"}}}
+    spec = {"minMember": size, "subGroupPolicy": policies}
+    yield {"apiVersion": _VOLCANO, "kind": "PodGroup", "metadata": {"name": "parts"}, "spec": spec}
+
+
+def _impossible_affinity(size: int) -> Iterator[Obj]:
+    """Single pods, each of which must be beside a pod that does not exist."""
+    yield from _nodes(20)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "none"}}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for number in range(size):
+        yield _pod(f"pod-{number:05d}", "1", affinity=affinity)
+
+
+def _long_selectors(size: int) -> Iterator[Obj]:
+    """Pods whose node affinity and pod affinity list so many values."""
+    yield from _nodes(20)
+    for number in range(20):
+        values = [f"v{number}-{value:06d}" for value in range(size)]
+        one_of, none_of = ({"key": "app", "operator": operator, "values": values} for operator in ("In", "NotIn"))
+        near = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [one_of]}}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [none_of]}]}
+        affinity = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]},
+        }
+        yield _pod(f"pod-{number:05d}", "1", affinity=affinity)
+
+
 CASES: Final[Mapping[str, Case]] = {
     "queues": Case(_queues, (50, 100, 200)),
     "depends-chain": Case(_depends_chain, (20, 40, 80)),
@@ -317,6 +399,12 @@ CASES: Final[Mapping[str, Case]] = {
     "unfittable-jobs": Case(_unfittable_jobs, (100, 200, 400)),
     "unfittable-pods": Case(_unfittable_pods, (100, 200, 400)),
     "nodes": Case(_many_nodes, (250, 500, 1000)),
+    "composite-chain": Case(_composite_chain, (250, 500, 1000)),
+    "composite-fan": Case(_composite_fan, (250, 500, 1000)),
+    "kai-tree": Case(_kai_tree, (500, 1000, 2000)),
+    "sub-group-policies": Case(_sub_group_policies, (250, 500, 1000)),
+    "impossible-affinity": Case(_impossible_affinity, (500, 1000, 2000)),
+    "long-selectors": Case(_long_selectors, (10_000, 20_000, 40_000)),
     "idle-queues": Case(_idle_queues, (100, 200, 400), flat=True),
     "idle-priorities": Case(_idle_priorities, (100, 200, 400), flat=True),
 }

@@ -9,6 +9,7 @@ import click
 
 from enbloc.cli.errors import Refusal, read_config
 from enbloc.cli.fetch import cluster_options, fetch_lists
+from enbloc.listing import plural
 from enbloc.traces.capture import KINDS, NEEDED, capture, write
 
 
@@ -36,6 +37,6 @@ def command(kubeconfig: str | None, context: str | None, output: str | None) -> 
                 written = write(captured, file)
         except OSError as why:
             raise Refusal([f"{output}: cannot be written: {why.strerror or why}"]) from None
-    click.echo(f"{written} jobs written{f' to {output}' if output else ''}", err=True)
+    click.echo(f"{plural(written, 'job')} written{f' to {output}' if output else ''}", err=True)
     for reason, count in captured.skipped.most_common():
         click.echo(f"  left out: {count} ({reason})", err=True)

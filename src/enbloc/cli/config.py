@@ -14,7 +14,8 @@ from enbloc.config.policies import POLICIES, policy_config
 @compat_option
 @click.option("--config", "config_file", metavar="FILE", help="The file to read; without it, the defaults.")
 @click.option("--policy", metavar="NAME", help=f"The config of a policy: {', '.join(POLICIES)}.")
-def command(config_file: str | None, compat: str | None, policy: str | None) -> None:
+@click.argument("files", nargs=-1, metavar="")
+def command(config_file: str | None, compat: str | None, policy: str | None, files: tuple[str, ...]) -> None:
     """Print the effective config, with a comment on every key.
 
     The output can be passed to --config; missing keys have their defaults.
@@ -24,6 +25,8 @@ def command(config_file: str | None, compat: str | None, policy: str | None) -> 
       enbloc config > enbloc.yaml
       enbloc sim --config enbloc.yaml examples/quickstart.yaml
     """
+    if files:
+        raise Refusal([f"a file to read is an option: enbloc config --config {files[0]}"])
     if policy is None:
         config = read_config(config_file, compat)
     elif config_file is not None or compat is not None:

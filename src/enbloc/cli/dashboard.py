@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from enbloc.cli.errors import Refusal
+from enbloc.cli.errors import Refusal, cannot_listen
 
 
 @click.command("dashboard")
@@ -37,7 +37,7 @@ def command(file: str, port: int, output: str | None) -> None:
     except (KeyError, TypeError, AttributeError, IndexError) as why:
         raise Refusal([f"{file}: not what `enbloc sim -o json` prints: {type(why).__name__} {why}"]) from None
     except OSError as why:
-        raise Refusal([f"cannot serve on 127.0.0.1:{port}: {why.strerror or why}"]) from None
+        raise cannot_listen(why, "127.0.0.1", port) from None
 
 
 def _read(file: str) -> Any:
@@ -49,7 +49,7 @@ def _read(file: str) -> Any:
         raise Refusal([f"{file}: {why.strerror}"]) from None
     try:
         answer = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as why:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
         raise Refusal([f"{file}: not JSON: {why}"]) from None
     missing = {"objects", "gangs", "pending", "series", "end"} - set(answer if isinstance(answer, dict) else ())
     if missing:

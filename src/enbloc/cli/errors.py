@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import click
 
+from enbloc.cli.running_up import running_ups
 from enbloc.config import Config, ConfigError, parse
 from enbloc.scenario.documents import BadInput, one_line, read_mapping
 from enbloc.units import parse_duration
@@ -58,6 +60,16 @@ def read_config(path: str | None, compat: str | None = None) -> Config:
     for field, message in config.warnings:
         click.echo(f"enbloc: warning: {path}: {field}: {message}", err=True)
     return config
+
+
+def cannot_listen(why: OSError, host: str, port: int, option: str = "--port") -> Refusal:
+    """Of an address that cannot be listened on: what to do about it."""
+    text = f"cannot listen on {host}:{port}: {why.strerror or why}"
+    if why.errno == errno.EADDRINUSE:
+        ours = next((one.address for one in running_ups() if one.address.endswith(f":{port}")), "")
+        who = f" by the `enbloc up` at {ours}" if ours else ""
+        text = f"{host}:{port} is in use{who}: {option} N takes another port, {option} 0 any free one"
+    return Refusal([text])
 
 
 def duration_of(option: str, text: str | None) -> int | None:

@@ -12,8 +12,9 @@ import msgspec
 from enbloc.api.meta import Obj
 from enbloc.cli.compat import compat_option
 from enbloc.cli.errors import duration_of, read_config, readable_input
-from enbloc.cli.fetch import cluster_options, fetch_lists
+from enbloc.cli.fetch import cluster_options, fetch
 from enbloc.config import Config
+from enbloc.inspect.overview import UNKNOWN
 from enbloc.sim.snapshot import KINDS, NEEDED
 from enbloc.units import SECOND
 
@@ -57,9 +58,15 @@ def command(
     from enbloc.advice.explanation import explain, nearest_gang
 
     until_ns = duration_of("--until", until)
-    config = read_config(config_file, compat)
-    objects, now_ns = _fetched(kubeconfig, context) if source == CLUSTER else _read(source, config, until_ns)
-    explanation = explain(objects, now_ns, config, gang)
+    config, scheduler = read_config(config_file, compat), UNKNOWN
+    if source == CLUSTER:
+        fetched = fetch(kubeconfig, context, (*KINDS, "Event"), NEEDED)
+        objects, now_ns = [obj for found in fetched.lists.values() for obj in found], time.time_ns() // SECOND * SECOND
+        scheduler = fetched.scheduler
+        config = config if config_file or compat else fetched.config
+    else:
+        objects, now_ns = _read(source, config, until_ns)
+    explanation = explain(objects, now_ns, config, gang, scheduler)
     if explanation is None:
         near = nearest_gang(objects, config, gang)
         hint = f"; did you mean {near}?" if near else " (`enbloc gangs` lists them)"
@@ -72,11 +79,6 @@ def command(
 
     for line in explanation_lines(explanation, now_ns):
         click.echo(line)
-
-
-def _fetched(kubeconfig: str | None, context: str | None) -> tuple[list[Obj], int]:
-    lists = fetch_lists(kubeconfig, context, (*KINDS, "Event"), NEEDED)
-    return [obj for objects in lists.values() for obj in objects], time.time_ns() // SECOND * SECOND
 
 
 def _read(source: str, config: Config, until_ns: int | None) -> tuple[list[Obj], int]:

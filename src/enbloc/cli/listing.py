@@ -80,6 +80,8 @@ def _print(listing: Listing, options: Options) -> None:
         case "name":
             for row in listing.cells:
                 click.echo(row[0])
+        case _ if not listing.cells:
+            click.echo(f"No {listing.kind} found.", err=True)  # as kubectl says it
         case _ if sys.stdout.isatty() and options.headers and options.output == TEXT:
             from rich.console import Console
 

@@ -24,7 +24,7 @@ from enbloc.traces.reading import FORMATS, BadTrace, read_trace
 from enbloc.traces.replay import Estimates, Replayed, Settings, prepare, replay_all
 from enbloc.traces.synthetic import PREFIX, parse_name, synthetic_trace
 from enbloc.traces.text import lines
-from enbloc.traces.trace import Trace
+from enbloc.traces.trace import Trace, doubt
 from enbloc.up.options import parse_resources
 
 
@@ -95,6 +95,11 @@ def command(
     trace = _read(trace_file, format_name, map_text)
     if strict and trace.faults:
         raise Refusal([f"{trace_file}:{fault.line}: {fault.message}" for fault in trace.faults])
+    if trace.guessed:
+        click.echo(f"enbloc: note: columns and units are guessed, --map names others: {trace.guessed}", err=True)
+    if why := doubt(trace):
+        text = "are its times in another unit? For milliseconds: --map submit=COLUMN:ms,duration=COLUMN:ms"
+        click.echo(f"enbloc: warning: {trace_file}: {why}: {text}", err=True)
     try:
         shape = shape_of(trace, nodes, parse_resources(node_resources) if node_resources else None)
     except ValueError as why:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from enbloc.cli.compat import compat_option
-from enbloc.cli.errors import Refusal, read_config
+from enbloc.cli.errors import Refusal, cannot_listen, read_config
 
 if TYPE_CHECKING:
     from enbloc.config import Config
@@ -163,7 +163,7 @@ def _serve(options: Options, served: Mapping[str, Component], followed: Followed
     except Refused as why:
         raise Refusal([f"the cluster refuses access: {why}"]) from None
     except OSError as why:
-        raise Refusal([f"cannot serve on {options.host}:{options.port}: {why.strerror or why}"]) from None
+        raise cannot_listen(why, options.host, options.port) from None
 
 
 def _clients(ca_file: Path | None, names: tuple[str, ...]) -> Clients:

@@ -97,6 +97,7 @@ async def _follow(
         shadow.observe(event)
         woken.set()
 
+    shadow.known = cluster.known
     await cluster.start(shadow.kinds, observe)
     if seconds is not None:
         asyncio.get_running_loop().call_later(seconds, ended.set)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 import click
 
 from enbloc.api.meta import Obj, Ref
 from enbloc.cli.errors import Refusal
-from enbloc.cli.fetch import cluster_options, fetch_if_allowed, fetch_lists
+from enbloc.cli.fetch import NAMESPACE, cluster_options, fetch_if_allowed, fetch_lists
 from enbloc.gangs.record_digests import read_keys
 from enbloc.runtime.record_keys import SECRET
 from enbloc.sim.snapshot import KINDS, NEEDED, as_json, has_records, snapshot
-
-NAMESPACE: Final = "enbloc-system"
-"""Where `enbloc install` puts the Secret by default."""
 
 
 @click.command("snapshot")

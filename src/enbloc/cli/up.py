@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from enbloc.cli.compat import compat_option, names_only_here
-from enbloc.cli.errors import Refusal, read_config, readable_input
+from enbloc.cli.errors import Refusal, cannot_listen, read_config, readable_input
 from enbloc.config import Config
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import Scenario, read_scenario
@@ -107,5 +107,4 @@ async def _run(options: Options, config: Config, scenario: Scenario) -> None:
     except DataDirError as why:
         raise Refusal([f"--data: {why}"]) from None
     except OSError as why:
-        where = f"{options.host}:{options.port}"
-        raise Refusal([f"cannot listen on {where}: {why.strerror or why}"]) from None
+        raise cannot_listen(why, options.host, options.port) from None

@@ -53,6 +53,10 @@ class LiveCluster(Protocol):
 
     async def get(self, kind: str, namespace: str, name: str) -> Obj | None: ...
 
+    def known(self, kind: str) -> list[Obj]:
+        """The objects of a kind as they were last observed."""
+        ...
+
     def serves(self, kind: str) -> bool:
         """Whether the API server serves this kind."""
         ...

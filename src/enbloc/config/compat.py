@@ -19,10 +19,12 @@ class Preset(msgspec.Struct, frozen=True):
     """M1; `None`: as without the preset."""
     actions: str | None = None
     """The project's default actions; `None`: as without the preset."""
+    of_jobs: str | None = None
+    """The scheduler that the project's webhook writes into jobs that name none; `None`: as without the preset."""
 
 
 PRESETS: Final = {
-    "volcano": Preset(("volcano",), min_available="relaxed", actions="enqueue, allocate, backfill"),
+    "volcano": Preset(("volcano",), min_available="relaxed", actions="enqueue, allocate, backfill", of_jobs="volcano"),
     "koordinator": Preset(("koord-scheduler",)),
     "scheduler-plugins": Preset(("scheduler-plugins-scheduler",)),
     "kai": Preset(("kai-scheduler",)),

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from enbloc.config.compat import PEER_SCHEDULER_NAMES, preset_names
+from enbloc.config.compat import PEER_SCHEDULER_NAMES, PRESETS, preset_names
 from enbloc.config.owner_kinds import GroupByOwner
 from enbloc.config.vocabulary import PLUGINS, POINTS, SCHEDULER_NAMES
 from enbloc.units import SECOND
@@ -200,8 +200,9 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def default_scheduler_name(config: Config) -> str:
-    """The `schedulerName` of jobs that name none: the first that is ours."""
-    return (config.scheduler_names or SCHEDULER_NAMES)[0]
+    """The `schedulerName` of jobs that name none: the first that is ours, unless a preset names another."""
+    by_preset = [PRESETS[name].of_jobs for name in config.compat] if config.scheduler_names is None else []
+    return next(filter(None, by_preset), None) or (config.scheduler_names or SCHEDULER_NAMES)[0]
 
 
 def where_alone(config: Config) -> Config:

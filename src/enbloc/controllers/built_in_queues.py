@@ -11,6 +11,7 @@ from enbloc.api.meta import Obj, name_of
 from enbloc.api.volcano import BUILT_IN_QUEUES
 from enbloc.api.writes import Create, Refused, WatchEvent, Write
 from enbloc.controllers.retry import Retries
+from enbloc.faults import Faults
 
 
 class BuiltInQueues:
@@ -21,6 +22,7 @@ class BuiltInQueues:
     def __init__(self) -> None:
         self._missing: dict[str, Obj] = {name_of(queue): queue for queue in BUILT_IN_QUEUES}
         self._retries: Retries[str] = Retries()
+        self.faults: Faults[str] = Faults()
 
     def observe(self, event: WatchEvent) -> None:
         name = name_of(event.obj)

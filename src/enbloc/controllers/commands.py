@@ -5,13 +5,16 @@ A Command is deleted once it was executed, and also if it cannot be: then a Warn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import Delete, EmitEvent, Patch, Refused, WatchEvent, Write
+from enbloc.controllers.guarded import message
 from enbloc.controllers.retry import Retries, is_superseded
+from enbloc.faults import Faults
 
 QUEUE: Final = "Queue"
 JOB: Final = "Job"
@@ -33,6 +36,16 @@ def refuse(command: Obj, why: str) -> list[Write]:
     """A Command that cannot be executed: a Warning event, and the Command is deleted."""
     ref = Ref(volcano.COMMAND, namespace_of(command), name_of(command))
     return [EmitEvent(ref, uid_of(command), "Warning", "CommandRefused", why), delete_command(command)]
+
+
+@contextmanager
+def refused_on_fault(faults: Faults[str], command: Obj, writes: list[Write]) -> Iterator[None]:
+    """A Command that makes this program fail is refused (S8)."""
+    try:
+        yield
+    except Exception as failure:
+        faults.add(uid_of(command), failure)
+        writes += refuse(command, message(failure))
 
 
 class Commands:

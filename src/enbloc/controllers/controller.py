@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from enbloc.api.writes import Refused, WatchEvent, Write
+from enbloc.faults import Faults
 
 
 class Controller(Protocol):
@@ -13,6 +14,9 @@ class Controller(Protocol):
 
     All state of a controller is a cache of the API: a new one, filled by a list, decides the same.
     """
+
+    faults: Faults[str]
+    """What raised, by UID of the object that was reconciled (S8)."""
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -7,14 +7,17 @@ What a group's status says differs by kind and is `GroupKind`'s: see `volcano`, 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
+from enbloc.controllers.guarded import guarded
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.retry import Retries, is_superseded
+from enbloc.faults import Faults
 
 Key = tuple[str, str]
 """Namespace and name of a group or a pod."""
@@ -109,6 +112,7 @@ class GroupStatus:
         self._members: dict[Key, GroupMembers] = {}
         self._dirty: set[Key] = set()
         self._retries: Retries[Key] = Retries()
+        self.faults: Faults[str] = Faults()
 
     def observe(self, event: WatchEvent) -> None:
         gone = event.type == "DELETED"
@@ -156,20 +160,25 @@ class GroupStatus:
 
     def reconcile(self, now_ns: int) -> list[Write]:
         writes: list[Write] = []
+        again = set(self.faults.take_due(now_ns))
+        self._dirty.update(key for key, group in self._groups.items() if again and uid_of(group) in again)
         for key in sorted(self._dirty.union(self._retries.take_due(now_ns))):
-            group, members = self._groups.get(key), self._members.get(key) or GroupMembers()
+            group = self._groups.get(key)
             if group is None or is_terminating(group):
                 self._retries.forget(key)
                 continue
-            patch = difference(group.get("status") or {}, self._kind.status(group, members, now_ns))
-            if patch and not _says_nothing(group, patch):
-                version = group["metadata"].get("resourceVersion") or ""
-                ref = Ref(self._kind.kind, *key)
-                writes.append(Patch(ref, {"status": patch}, "status", uid_of(group), version))
-            else:
-                self._retries.forget(key)
+            writes += guarded(self.faults, uid_of(group), group, partial(self._status, key, group, now_ns))
         self._dirty.clear()
         return writes
+
+    def _status(self, key: Key, group: Obj, now_ns: int) -> list[Write]:
+        members = self._members.get(key) or GroupMembers()
+        patch = difference(group.get("status") or {}, self._kind.status(group, members, now_ns))
+        if not patch or _says_nothing(group, patch):
+            self._retries.forget(key)
+            return []
+        version = group["metadata"].get("resourceVersion") or ""
+        return [Patch(Ref(self._kind.kind, *key), {"status": patch}, "status", uid_of(group), version)]
 
     def refused(self, write: Write, error: Refused, now_ns: int) -> None:
         """An outdated status is computed again when the watch delivers the newer group, any other after a delay."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
-from enbloc.api import volcano
+from enbloc.api import koordinator, volcano
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference, labels_of, uid_of
 from enbloc.api.writes import Patch
 from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_annotations
 from enbloc.controllers.merge_diff import difference
 from enbloc.units import format_amount
+
+COPIED: Final = (
+    koordinator.MODE,
+    koordinator.GROUPS,
+    koordinator.GANG_GROUPS,
+    koordinator.WAITING_TIME,
+    koordinator.MATCH_POLICY,
+)
+"""Annotations that an existing group follows, too (K1)."""
 
 
 def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Obj:
@@ -44,6 +53,8 @@ def group_patch(
     if spec:
         patch["spec"] = spec
     annotations = difference(dict(annotations_of(group)), _wave_annotations(plan, begun))
+    ours, theirs = annotations_of(group), annotations_of(plan.obj)
+    annotations |= {key: theirs.get(key) for key in COPIED if ours.get(key) != theirs.get(key)}
     if failed_create is not None and failed_create != annotations_of(group).get(volcano.FAILED_CREATE, ""):
         annotations[volcano.FAILED_CREATE] = failed_create or None
     if annotations:

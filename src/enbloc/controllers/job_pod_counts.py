@@ -15,6 +15,11 @@ RUN = "enbloc.dev/run"
 """On a pod: how often its role and the pod itself had been restarted in this run of the job when it was created."""
 EVICTED_AT = "enbloc.dev/evicted-at"
 """On the replacement of an evicted pod whose policy waits for its timeout: when the eviction was."""
+DELETED = "enbloc.dev/deleted"
+"""On a pod that the controller is about to delete: that it goes is no eviction (V2)."""
+MOST_INDEXES = 100_000
+"""Pods with a higher index are not recorded as live."""
+LIVE = frozenset({"Pending", "Running", "Unknown"})
 
 
 class JobPod(msgspec.Struct, frozen=True, gc=False):
@@ -24,16 +29,22 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
     uid: str
     role: str
     index: int
-    phase: str
-    ready: bool
     version: int
-    exit_code: int
-    restarts: int
-    created: str
-    status_phase: str  # its status' phase, also while it terminates
     run: int
-    finished_at: str
-    evicted_at: str
+    phase: str = ""
+    ready: bool = False
+    exit_code: int = 0
+    restarts: int = 0
+    created: str = ""
+    status_phase: str = ""  # its status' phase, also while it terminates
+    finished_at: str = ""
+    evicted_at: str = ""
+    is_deleted_by_us: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it would be evicted if it went: it has not ended, and is not deleted by the controller."""
+        return self.status_phase in LIVE and not self.is_deleted_by_us
 
 
 def member_of(pod: Obj) -> JobPod:
@@ -56,6 +67,7 @@ def member_of(pod: Obj) -> JobPod:
         run=_number(annotations.get(RUN)),
         finished_at=_end(status),
         evicted_at=annotations.get(EVICTED_AT) or "",
+        is_deleted_by_us=DELETED in annotations,
     )
 
 
@@ -96,6 +108,10 @@ class PodCounts:
         self.ready: Counter[str] = Counter()
         self.restarts: Counter[str] = Counter()  # of containers
         self.revision = 0  # raised whenever a pod is created or deleted
+        self.live: dict[str, int] = {}
+        """By role: a bit for each index that is live."""
+        self.evicted: dict[str, tuple[JobPod, int | None]] = {}
+        """By name: evicted pods without a replacement, and when that was found."""
 
     def put(self, pod: Obj) -> JobPod | None:
         """Records a pod as it is now; returns its previous record."""
@@ -126,6 +142,9 @@ class PodCounts:
         self.restarts[member.role] += by * member.restarts
         if member.ready:
             self.ready[member.role] += by
+        if member.is_live and 0 <= member.index < MOST_INDEXES:
+            bit = 1 << member.index
+            self.live[member.role] = (self.live.get(member.role, 0) & ~bit) | (bit if by > 0 else 0)
 
     def of(self, role: str, phase: str) -> int:
         counts = self.by_role.get(role)

@@ -5,14 +5,16 @@ Pods of one role share what is equal in them; nothing of the template is copied 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, annotations_of, controller_reference
-from enbloc.controllers.job_pod_counts import EVICTED_AT, RUN
+from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference
+from enbloc.api.writes import Delete, Patch, Write
+from enbloc.controllers.job_pod_counts import DELETED, EVICTED_AT, RUN, TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_volumes import add_volumes
-from enbloc.controllers.lifecycle import Runs
+from enbloc.controllers.lifecycle import Runs, has_policies
 from enbloc.controllers.plugins.plugin import Plugin
 from enbloc.controllers.plugins.pod_patch import PodPatch, patched
 from enbloc.gangs.own_annotations import without_own
@@ -102,3 +104,29 @@ def _annotations(plan: JobPlan, role: Role, runs: Runs) -> dict[str, str]:
         volcano.JOB_RETRY: str(runs.retries),
         TEMPLATE_UID: f"{plan.name}-{role.name}",
     }
+
+
+def missing_pods(plan: JobPlan, begun: Collection[str], pod_counts: PodCounts) -> Iterator[tuple[Role, int]]:
+    """The roles and indexes without a pod, in their order."""
+    for role in plan.roles:
+        if role.name in begun:
+            for index in range(role.replicas):
+                if pod_name(plan.name, role.name, index) not in pod_counts.pods:
+                    yield role, index
+
+
+def surplus_pods(plan: JobPlan, role: Role, pod_counts: PodCounts) -> list[Write]:
+    """Deletes the pods of a role beyond its replicas, the highest index first."""
+    above = [
+        member
+        for member in pod_counts.pods.values()
+        if member.role == role.name and member.index >= role.replicas and member.phase != TERMINATING
+    ]
+    above.sort(key=lambda member: -member.index)
+    writes: list[Write] = []
+    for member in above:
+        ref = Ref("Pod", plan.namespace, member.name)
+        if has_policies(plan):
+            writes.append(Patch(ref, {"metadata": {"annotations": {DELETED: "true"}}}, uid=member.uid))
+        writes.append(Delete(ref, member.uid))
+    return writes

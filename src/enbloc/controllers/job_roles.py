@@ -12,6 +12,7 @@ from enbloc.api.job_plugins import with_needed
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, annotations_of
 from enbloc.api.requests import pod_requests
+from enbloc.api.workloads import MOST_PODS
 from enbloc.config import Tenancy
 from enbloc.controllers.plan import Plan
 from enbloc.gangs.gang_priority import is_granted
@@ -87,8 +88,8 @@ def _role(
 ) -> Role:
     depends_on = task.depends_on
     name = task.name or f"default{index}"
-    replicas = max(task.replicas, 0)
-    minimum = replicas if task.min_available is None else task.min_available
+    replicas = min(max(task.replicas, 0), MOST_PODS)
+    minimum = max(task.replicas, 0) if task.min_available is None else task.min_available
     return Role(
         name=name,
         replicas=replicas,

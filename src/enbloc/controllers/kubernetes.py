@@ -11,8 +11,9 @@ from enbloc.api.meta import Obj, condition_of
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED as POD_SCHEDULED
 from enbloc.controllers.group_status import GroupMembers, GroupStatus, Key
-from enbloc.controllers.wait_condition import UNSCHEDULABLE
+from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.koordinator import gang_name
+from enbloc.listing import plural
 from enbloc.units import format_timestamp
 
 
@@ -50,7 +51,7 @@ def _condition(group: Obj, kind: str, holds: bool, count: int, now_ns: int) -> d
     """A condition with the reason and the numbers: while it does not hold, those of the scheduler (G10)."""
     known = condition_of(group, kind)
     status = "True" if holds else "False"
-    text = f"{count} pods are scheduled, the minimum is {_minimum(group)}"
+    text = f"{plural(count, 'pod')} {'is' if count == 1 else 'are'} scheduled, the minimum is {_minimum(group)}"
     reason, message = ("Scheduled", text) if holds else _why(group, text)
     if known is not None and known.get("status") == status:
         if holds or (known.get("reason"), known.get("message")) == (reason, message):

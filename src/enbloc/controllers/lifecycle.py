@@ -1,7 +1,8 @@
 """Lifecycle policies (V2): what happened to a job's pods, which policy matches, and after which delay it acts.
 
 An incident is read from the pods as they are, so that a restarted controller finds it again; only an eviction leaves no
-pod behind and is passed in by the controller that observed it, until the replacement carries its time. A role's
+pod behind: it is passed in by the controller that observed it, or that found it by the status (`live_pods`), until the
+replacement carries its time. A role's
 policies come before the job's. `*` matches failures (PodFailed, PodEvicted, TaskFailed), not waiting or success.
 Incidents of an earlier run of the job, of a role or of a pod are ignored.
 """

@@ -16,11 +16,10 @@ from enbloc.controllers.job_pod_counts import TERMINATING, JobPod, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_status import phase_of, status_patch
 from enbloc.controllers.lifecycle import PolicyAction, Runs, runs_of, triggered_actions
+from enbloc.controllers.live_pods import missed
 from enbloc.controllers.states.situation import Verdict
 from enbloc.controllers.states.state import JOB_ACTIONS, RESTART_JOB, RESUME_JOB
 from enbloc.controllers.states.table import by_action
-
-_LIVE = ("Pending", "Running", "Unknown")
 
 
 class DueActions(msgspec.Struct, frozen=True):
@@ -36,9 +35,8 @@ class Incidents:
     def __init__(self) -> None:
         self._own_deletions: set[str] = set()  # UIDs of pods that this controller deletes: no evictions
         self._being_evicted: set[str] = set()
-        self._evicted: dict[str, dict[str, tuple[JobPod, int | None]]] = {}  # job → pod name
         self._unhandled: dict[str, dict[str, int]] = {}  # of those, the ones whose policy waits for its timeout
-        self._since: dict[str, dict[tuple[str, str], int]] = {}
+        self._since: dict[str, dict[tuple[str, str], int]] = {}  # of jobs whose status was read once
 
     def note_own_deletions(self, writes: Iterable[Write]) -> None:
         deletions = (write for write in writes if isinstance(write, Delete) and write.ref.kind == "Pod")
@@ -46,36 +44,35 @@ class Incidents:
 
     def observe_pod(self, member: JobPod) -> None:
         """Notes a pod that terminates and was not deleted by this controller."""
-        if member.phase == TERMINATING and member.status_phase in _LIVE and member.uid not in self._own_deletions:
+        if member.phase == TERMINATING and member.is_live and member.uid not in self._own_deletions:
             self._being_evicted.add(member.uid)
 
     def observe_gone(self, member: JobPod) -> bool:
         """A pod is gone; returns whether it was evicted."""
         own = member.uid in self._own_deletions
-        evicted = member.uid in self._being_evicted or (member.phase in _LIVE and not own)
+        evicted = member.uid in self._being_evicted or (member.is_live and member.phase != TERMINATING and not own)
         self._being_evicted.discard(member.uid)
         self._own_deletions.discard(member.uid)
         return evicted
-
-    def note_evicted(self, job: str, member: JobPod) -> None:
-        self._evicted.setdefault(job, {})[member.name] = (member, None)
 
     def evicted_at(self, job: str, pod: str) -> int | None:
         """When the pod of this name was evicted, if a policy still waits for its timeout."""
         return self._unhandled.get(job, {}).get(pod)
 
     def forget(self, job: str) -> None:
-        for memory in (self._evicted, self._unhandled, self._since):
+        for memory in (self._unhandled, self._since):
             memory.pop(job, None)
 
     def due_actions(self, plan: JobPlan, pod_counts: PodCounts, now_ns: int, *, unknown: bool) -> DueActions:
         runs = runs_of(plan.obj)
-        evicted = self._evictions(plan, pod_counts, runs, now_ns)
-        earlier = self._since.get(plan.uid, {})
+        if plan.key not in self._since:
+            pod_counts.evicted |= {member.name: (member, None) for member in missed(plan, pod_counts, runs)}
+        evicted = _evictions(plan, pod_counts, runs, now_ns)
+        earlier = self._since.get(plan.key, {})
         since: dict[tuple[str, str], int] = {}
         due: list[PolicyAction] = []
         next_due_ns: int | None = None
-        self._unhandled[plan.uid] = unhandled = dict[str, int]()
+        self._unhandled[plan.key] = unhandled = dict[str, int]()
         for action in triggered_actions(plan, pod_counts, runs, evicted, unknown=unknown):
             key, began = action.incident.key, action.incident.since_ns
             since[key] = earlier.get(key, now_ns) if began is None else began
@@ -86,20 +83,19 @@ class Incidents:
                 next_due_ns = due_at if next_due_ns is None else min(due_at, next_due_ns)
                 if action.incident.event == "PodEvicted" and action.incident.member:
                     unhandled[action.incident.member.name] = since[key]
-        self._since[plan.uid] = since
+        self._since[plan.key] = since
         return DueActions(due, next_due_ns)
 
-    def _evictions(self, plan: JobPlan, pod_counts: PodCounts, runs: Runs, now_ns: int) -> list[tuple[JobPod, int]]:
-        """Evicted pods without a replacement; a replacement carries the time of the eviction itself."""
-        known = self._evicted.pop(plan.uid, {})
-        found = [
-            (member, now_ns if at is None else at)
-            for member, at in known.values()
-            if _is_wanted(plan, member) and not runs.is_outdated(member) and member.name not in pod_counts.pods
-        ]
-        if found:
-            self._evicted[plan.uid] = {member.name: (member, at) for member, at in found}
-        return sorted(found, key=lambda pair: (pair[0].role, pair[0].index))
+
+def _evictions(plan: JobPlan, pod_counts: PodCounts, runs: Runs, now_ns: int) -> list[tuple[JobPod, int]]:
+    """Evicted pods without a replacement; a replacement carries the time of the eviction itself."""
+    found = [
+        (member, now_ns if at is None else at)
+        for member, at in pod_counts.evicted.values()
+        if _is_wanted(plan, member) and not runs.is_outdated(member) and member.name not in pod_counts.pods
+    ]
+    pod_counts.evicted = {member.name: (member, at) for member, at in found}
+    return sorted(found, key=lambda pair: (pair[0].role, pair[0].index))
 
 
 def _is_wanted(plan: JobPlan, member: JobPod) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, key_of, name_of, namespace_of, uid_of
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -27,6 +27,11 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def uid(self) -> str:
         return uid_of(self.obj)
+
+    @property
+    def key(self) -> str:
+        """What its children know it by (S1)."""
+        return key_of(self.obj)
 
 
 P = TypeVar("P", bound=Plan)

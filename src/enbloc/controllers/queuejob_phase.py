@@ -7,7 +7,7 @@ controller is in the status.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,7 @@ from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
 from enbloc.controllers.queuejob_pods import QueueJobPod
 from enbloc.controllers.wait_condition import other_conditions, wait_condition
+from enbloc.listing import plural
 from enbloc.units import SECOND, format_duration, format_timestamp, parse_timestamp
 
 PENDING: Final = "Pending"
@@ -88,10 +89,14 @@ def restart_of(
     if alive >= ran or not any(slot.name not in pods or pods[slot.name].is_lost for slot in slots):
         return None
     times = status.restarts + 1
-    text = f"{alive} pods run or succeeded, minAvailable {ran}: all start over"
+    text = f"{_run(alive)}, minAvailable {ran}: all start over"
     delay = delay_of(times)
     text += f", after {format_duration(delay)}" if delay else ""
     return QueueJobVerdict(RESTARTING, "TooFewPods", text, now_ns + delay, times)
+
+
+def _run(alive: int) -> str:
+    return f"{plural(alive, 'pod')} run{'s' if alive == 1 else ''} or succeeded"
 
 
 def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, QueueJobPod]) -> QueueJobVerdict:
@@ -103,7 +108,7 @@ def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Que
         return QueueJobVerdict(COMPLETED, "JobCompleted", f"all {len(slots)} pods succeeded")
     alive = sum(pod.is_alive for pod in members)
     if alive and alive >= plan.minimum:
-        return QueueJobVerdict(RUNNING, "JobRunning", f"{alive} pods run or succeeded, minAvailable {plan.minimum}")
+        return QueueJobVerdict(RUNNING, "JobRunning", f"{_run(alive)}, minAvailable {plan.minimum}")
     return QueueJobVerdict(RUNNING if min(status_of(plan).met, plan.minimum) else PENDING)
 
 
@@ -114,9 +119,11 @@ def status_patch(
     verdict: QueueJobVerdict | None,
     now_ns: int,
     spec: Obj | None,
+    refused: str = "",
 ) -> Patch | None:
     """The patch that brings the status up to date, if it is not; without a verdict the phase stays. `spec`: its
-    SchedulingSpec, which says why it waits (G10); without it the job says what it says now."""
+    SchedulingSpec, which says why it waits (G10); without it the job says what it says now, or why there is none
+    (`refused`)."""
     status = status_of(plan)
     phase = verdict.phase if verdict else phase_of(plan)
     wanted = _counts(plan, pods) | {"met": _met(plan, slots, pods, phase), "restarts": status.restarts}
@@ -127,10 +134,11 @@ def status_patch(
         wanted["restartAt"] = None  # it is over
     if verdict is not None and verdict.phase == RESTARTING:
         wanted |= {"restarts": verdict.restarts, "restartAt": format_timestamp(verdict.restart_ns)}
-    if verdict is not None and verdict.phase == COMPLETED:
-        wanted["completedGeneration"] = plan.generation
     found = plan.obj.get("status") or {}
-    waits = wait_condition(plan.obj, spec) if phase != COMPLETED else []
+    wanted["created"] = created(plan, slots, pods) or (found.get("created") and {})
+    if verdict is not None and verdict.phase == COMPLETED:
+        wanted |= {"completedGeneration": plan.generation, "created": {}}
+    waits = wait_condition(plan.obj, spec, refused, now_ns) if phase != COMPLETED else []
     conditions = [*other_conditions(plan.obj), *waits]
     if conditions != (found.get("conditions") or []):
         wanted["conditions"] = conditions
@@ -139,6 +147,34 @@ def status_patch(
         return None
     ref = Ref(arbitrator.QUEUE_JOB, plan.namespace, plan.name)
     return Patch(ref, {"status": patch}, subresource="status", uid=plan.uid)
+
+
+def created(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, QueueJobPod]) -> dict[str, int]:
+    """How many pods of each role the job had: a lost one is replaced before others get pods of their rest (A4)."""
+    had = status_of(plan).created or {}
+    found = {role.name: min(had.get(role.name, 0), role.replicas) for role in plan.roles}
+    for slot in slots:
+        if slot.name in pods:
+            found[slot.role.name] = max(found[slot.role.name], slot.index + 1)
+    return {role: count for role, count in found.items() if count}
+
+
+def note_of_restart(restart: QueueJobVerdict, now_ns: int) -> str:
+    """For jobs behind one that starts over."""
+    when = f"next attempt at {format_timestamp(restart.restart_ns)}"
+    if restart.restart_ns <= now_ns:
+        when = "its old pods are stopping"
+    return f"restart {restart.restarts}, {when}" if restart.restarts else when
+
+
+def note_of_lost(pods: Iterable[QueueJobPod], now_ns: int) -> str:
+    """For jobs behind one that is about to recreate pods that it lost: the first of them in a delay, else the first."""
+    notes = []
+    for pod in pods:
+        at = 0 if pod.terminating else pod.ended_ns + delay_of(pod.attempt + 1)
+        when = f"attempt {pod.attempt + 2} at {format_timestamp(at)}" if at > now_ns else "is stopping"
+        notes.append((at <= now_ns, at, f"pod {pod.name}: {when}" if at > now_ns else f"pod {pod.name} {when}"))
+    return min(notes)[2] if notes else ""
 
 
 def _met(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, QueueJobPod], phase: str) -> int:

@@ -10,6 +10,7 @@ import msgspec
 from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
+from enbloc.api.workloads import MOST_PODS
 from enbloc.controllers.plan import Plan
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority
 from enbloc.gangs.priority_classes import PriorityClasses
@@ -78,7 +79,7 @@ def plan_of(obj: Obj, default_scheduler_name: str) -> QueueJobPlan:
     roles = tuple(
         Role(
             name=task.name or arbitrator.default_task_name(index),
-            replicas=max(task.replicas, 0),
+            replicas=min(max(task.replicas, 0), MOST_PODS),
             template=raw["template"],
             template_hash=_hash(raw["template"], scheduler_name),
             priority_class=task.template.spec.priority_class_name,

@@ -17,6 +17,7 @@ from enbloc.api.meta import (
     name_of,
     uid_of,
 )
+from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import Patch
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
@@ -62,7 +63,7 @@ def member_of(pod: Obj) -> QueueJobPod:
     status, annotations = pod.get("status") or {}, annotations_of(pod)
     phase = status.get("phase") or "Pending"
     scheduled = condition_of(pod, "PodScheduled") or {}
-    refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+    refused = scheduled.get("status") == "False" and scheduled.get("reason") != PendingReason.SCHEDULING_GATED
     attempt = annotations.get(ATTEMPT) or ""
     return QueueJobPod(
         name=name_of(pod),

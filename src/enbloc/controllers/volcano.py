@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, condition_of, controller_key, key_of, name_of, namespace_of, uid_of
+from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.controllers.states.situation import FINISHED
+from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.volcano import ATTEMPTED, STARTED
 from enbloc.units import format_timestamp
 
@@ -29,19 +31,19 @@ class VolcanoGroups:
 
     def __init__(self) -> None:
         self._job_phases: dict[str, str] = {}
-        """By UID."""
+        """By key (S1)."""
 
     def group_of(self, pod: Obj) -> str:
         return volcano.group_name_of(pod)
 
     def observe_other(self, event: WatchEvent) -> Key | None:
         """A Job: its PodGroup is completed with it."""
-        uid = uid_of(event.obj)
+        key = key_of(event.obj)
         if event.type == "DELETED":
-            self._job_phases.pop(uid, None)
+            self._job_phases.pop(key, None)
         else:
-            self._job_phases[uid] = ((event.obj.get("status") or {}).get("state") or {}).get("phase") or ""
-        return namespace_of(event.obj), f"{name_of(event.obj)}-{uid}"
+            self._job_phases[key] = ((event.obj.get("status") or {}).get("state") or {}).get("phase") or ""
+        return namespace_of(event.obj), f"{name_of(event.obj)}-{uid_of(event.obj)}"
 
     def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         phase = (group.get("status") or {}).get("phase") or ""
@@ -52,8 +54,9 @@ class VolcanoGroups:
         return found
 
     def _next_phase(self, group: Obj, phase: str, members: GroupMembers) -> str:
-        """Inqueue until the minimum runs; Running while it does or its members succeed; Unknown while members are lost
-        below it; Completed when all ended; Inqueue again when no member is left (G7)."""
+        """Inqueue until the minimum runs; Running while it does or its members succeed; Unknown when a member runs,
+        fewer are bound than the minimum and the others could not be placed; Completed when all ended; Inqueue again
+        when no member is left (G7)."""
         minimum = (group.get("spec") or {}).get("minMember") or 0
         if phase in ("", "Pending"):
             return "Pending"
@@ -63,19 +66,24 @@ class VolcanoGroups:
         if ran and ran >= minimum:
             return "Running"
         assigned = members.count(SCHEDULED, "Running", "Succeeded")
-        if phase in ("Inqueue", "Completed") or not assigned:
-            return "Inqueue"
-        return phase if assigned >= minimum else "Unknown"
+        if members.count("Running") and assigned < minimum and _could_not_be_placed(group):
+            return "Unknown"
+        return "Inqueue" if phase in ("Inqueue", "Completed") or not assigned else phase
 
     def _has_ended(self, group: Obj, phase: str, members: GroupMembers, minimum: int) -> bool:
         """A Job's group ends with its Job; any other when all its members ended, until new ones are created."""
-        owner = controller_of(group) or {}
-        job_phase = self._job_phases.get(owner.get("uid") or "")
+        job_phase = self._job_phases.get(controller_key(group, volcano.JOB))
         if job_phase is not None:
             return job_phase in FINISHED or phase == "Completed"
         if not members.total:
             return phase == "Completed"
         return members.count("Succeeded", "Failed") == members.total >= minimum
+
+
+def _could_not_be_placed(group: Obj) -> bool:
+    """Whether the scheduler says so. Members that only do not exist yet are about to be created."""
+    waits = condition_of(group, UNSCHEDULABLE) or {}
+    return waits.get("status") == "True" and waits.get("reason") != PendingReason.NOT_ENOUGH_PODS
 
 
 def _with_attempted(group: Obj, now_ns: int) -> list[dict[str, Any]]:

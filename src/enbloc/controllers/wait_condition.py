@@ -1,6 +1,7 @@
 """Why a gang waits, on the Job or QueueJob that it came from: the condition of its PodGroup or SchedulingSpec (G10).
 
 The scheduler writes the condition on the gang's object, the job's controller copies it: a job's status has one writer.
+Where that object could not be created the controller writes the condition itself, and the gang is read from it.
 The copy is a pure function of the object, with its time, so that a restarted controller finds nothing to write.
 """
 
@@ -9,9 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from enbloc.api.meta import Obj, condition_of
+from enbloc.api.reasons import PendingReason
+from enbloc.gangs.dialect import UNSCHEDULABLE
+from enbloc.units import format_timestamp
 
-UNSCHEDULABLE: Final = "Unschedulable"
-"""The scheduler's condition."""
 _COPIED: Final = ("reason", "message", "lastTransitionTime")
 
 
@@ -20,13 +22,20 @@ def other_conditions(job: Obj) -> list[Any]:
     return [one for one in _conditions_of(job) if not _is_copy(one)]
 
 
-def wait_condition(job: Obj, group: Obj | None) -> list[Any]:
+def wait_condition(job: Obj, group: Obj | None, refused: str = "", now_ns: int = 0) -> list[Any]:
     """Why the gang of a job waits, as the last of the job's conditions; empty if it does not wait.
 
-    `group`: the gang's object; `None`: not known, the job says what it says now.
+    `group`: the gang's object; `None`: not known, the job says what it says now, or why that object could not be
+    created (`refused`).
     """
     if group is None:
-        return [one for one in _conditions_of(job) if _is_copy(one)]
+        known = [one for one in _conditions_of(job) if _is_copy(one)]
+        if not refused:
+            return known
+        reason = PendingReason.FAILED_CREATE.value
+        times = [one.get("lastTransitionTime") for one in known if one.get("reason") in (None, reason)]
+        said = {"reason": reason, "message": refused, "lastTransitionTime": (times or [format_timestamp(now_ns)])[0]}
+        return [{"type": UNSCHEDULABLE, "status": "True", **said}]
     waits = condition_of(group, UNSCHEDULABLE)
     if waits is None or waits.get("status") != "True":
         return []

@@ -21,6 +21,7 @@ from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.faults import culprit
 from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
@@ -36,6 +37,7 @@ from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
+from enbloc.engine.queueing.later_room import LaterRoom
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
@@ -45,6 +47,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.faults import last_line
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 
@@ -71,6 +74,8 @@ class Parts(NamedTuple):
     """`None`: usage over time does not count (G12)."""
     starvation: Starvation
     deadlines: Deadlines
+    later_room: LaterRoom
+    """Before claims: it looks at the claim of a gang that is gone."""
     partial_gangs: PartialGangs
     claims: ClaimsOfAllKinds
     partial_allocations: PartialAllocations
@@ -80,6 +85,8 @@ class Parts(NamedTuple):
     conservative: ConservativeBackfill | None
     expected_starts: ExpectedStarts
     reporter: Reporter
+    faults: list[tuple[GangKey, Exception]]
+    """What raised in turns of gangs that were undone; the runtime takes it (S8)."""
 
     @property
     def followers(self) -> tuple[Follower, ...]:
@@ -108,6 +115,27 @@ class FailedGroup(NamedTuple):
         return msgspec.structs.replace(self.failure, of_gangs=of_gangs)
 
 
+class Turn:
+    """The turn of one gang in an action: what raises in it is this gang's own fault (S8)."""
+
+    __slots__ = ("_cycle", "_decided", "_gang", "failed")
+
+    def __init__(self, cycle: Cycle, gang: GangState) -> None:
+        self._cycle = cycle
+        self._gang = gang
+        self.failed = False
+
+    def __enter__(self) -> Turn:
+        self._cycle.state.transactions.clear()
+        self._decided = self._cycle.decided
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, trace: object) -> bool:
+        if isinstance(failure, Exception) and self._cycle.decided == self._decided:
+            self.failed = self._cycle.undo(self._gang, failure)
+        return self.failed
+
+
 class Cycle:
     def __init__(self, parts: Parts, now_ns: int, decisions: list[Decision]) -> None:
         self.parts = parts
@@ -134,6 +162,32 @@ class Cycle:
         queues = self.state.queues
         return (self.state.nodes.version, queues.used_version, queues.version, len(self.served))
 
+    # ---- faults
+
+    @property
+    def decided(self) -> int:
+        """How much was decided so far."""
+        return len(self._decisions)
+
+    def undo(self, gang: GangState, failure: Exception) -> bool:
+        """Something raised in a gang's turn, before anything was decided: what it tried is undone, and the gang whose
+        objects made it raise is held (S8). `False`: that the state is as it was cannot be shown."""
+        state = self.state
+        try:
+            for transaction in reversed(state.transactions):
+                transaction.rollback()
+        except Exception:
+            return False
+        if not state.is_intact():
+            return False
+        blamed = state.gangs.get(culprit(failure) or gang.key, gang)
+        self.parts.faults.append((blamed.key, failure))
+        state.put_gang(msgspec.structs.replace(blamed.spec, fault=last_line(failure)))
+        for one in (blamed, *self.groups.mates(gang)):
+            self.queues.remove(one)
+            state.touch(one)
+        return True
+
     # ---- room that is kept for other gangs, and for the gang itself
 
     def constraints(
@@ -150,10 +204,11 @@ class Cycle:
         is due."""
         partial_gangs, claims = self.parts.partial_gangs, self.claims
         kept = partial_gangs.closed_to(gang) if partial_gangs else None
-        if kept is None and not claims.reservations:
+        partial_allocations = self.parts.partial_allocations
+        if kept is None and not claims.reservations and not partial_allocations:
             return UNCONSTRAINED
-        mates = self.groups.mates(gang)
-        if together and len(mates) > 1 and not gang.satisfied:
+        mates = self.groups.partners(gang)
+        if together and len(mates) > 1:
             exclude |= {mate.key for mate in mates}
         nominated = [task for mate in mates for task in claims.nominations.of(mate)]
         freed_rows = [self.state.nodes.rows[task.node] for task in nominated]
@@ -165,7 +220,11 @@ class Cycle:
             if reserved is not None and freed_rows:  # room that is freed for the gang is its own
                 reserved = reserved.copy()
                 reserved[freed_rows] = False
-            return found if reserved is None else [*found, (diagnosis.RESERVED, reserved)]
+            if reserved is not None:
+                found.append((diagnosis.RESERVED, reserved))
+            for other, rows in partial_allocations.set_aside_from(task) if partial_allocations else ():
+                found.append((f"{diagnosis.SET_ASIDE}{self.titles.of(other, gang.key.namespace)}", rows))
+            return found
 
         return Constraints(closed)
 
@@ -236,7 +295,10 @@ class Cycle:
         self.state.events.add(EventKind.POD_PLACED)
         self.decide(binding(self.state, gangs, placed, commits))
         for gang in gangs:
-            self.claims.reservations.end(gang, "ReservationUsed", "its pods are bound")
+            if commits or gang.ready():
+                self.claims.reservations.end(gang, "ReservationUsed", "its pods are bound")
+            else:
+                self.claims.reservations.drop_used(gang)
             if gang.ready() or not self.claims.nominations.of(gang):
                 self.claims.end(gang, ClaimKind.PREEMPT, "PreemptionSucceeded", "its pods are bound")
             if commits or gang.ready():

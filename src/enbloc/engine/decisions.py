@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.gangs.lapse_records import LapseRecord
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.usage_records import UsageRecord
 
@@ -71,6 +72,8 @@ class Waits(msgspec.Struct, frozen=True):
     """Whether the gang's object gets the condition too: not if only its surplus waits."""
     own: Mapping[str, str] = {}
     """UID → what that pod says instead: it speaks of its own role."""
+    reasons: Mapping[str, str] = {}
+    """UID → the reason of that pod, where it is another one (E1)."""
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -115,16 +118,25 @@ class Expect(msgspec.Struct, frozen=True):
     at_ns: int | None
 
 
-class RecordUsage(msgspec.Struct, frozen=True):
-    """What the accounts of a queue have used, to be written on its Queue (G12)."""
-
+class _OnQueue(msgspec.Struct, frozen=True):
     queue: str
-    record: UsageRecord
 
     @property
     def gang(self) -> GangKey:
         """None: records of one queue are written one after the other, as those of a gang are."""
         return GangKey("", "", self.queue)
+
+
+class RecordUsage(_OnQueue, frozen=True):
+    """What the accounts of a queue have used, to be written on its Queue (G12)."""
+
+    record: UsageRecord
+
+
+class RecordLapses(_OnQueue, frozen=True):
+    """Which namespaces let a claim lapse in a queue, to be written on its Queue (S9)."""
+
+    record: LapseRecord
 
 
 RECORD_REMOVED: Final = "RecordRemoved"
@@ -153,7 +165,8 @@ class PlannedDomains(msgspec.Struct, frozen=True):
     """1.0: provably the best of T2."""
 
 
-Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect | InDomains | RecordUsage
+OnQueue = RecordUsage | RecordLapses
+Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect | InDomains | OnQueue
 
 
 class Reason(msgspec.Struct, frozen=True):

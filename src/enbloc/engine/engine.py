@@ -29,11 +29,11 @@ from enbloc.engine.actions import ACTIONS
 from enbloc.engine.actions.rediagnose import rediagnose
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
-from enbloc.engine.decisions import Bind, Decision, Evict, Pending, RecordUsage, SetAside, TimeOut
+from enbloc.engine.decisions import Bind, Decision, Evict, Pending, RecordLapses, RecordUsage, SetAside, TimeOut
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.cause import Cause
 from enbloc.engine.diagnosis.details import Details, Obstacle, details
-from enbloc.engine.diagnosis.diagnosis import RESERVED, Diagnosis
+from enbloc.engine.diagnosis.diagnosis import RESERVED, SET_ASIDE, Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter, next_to_be_attempted
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
@@ -45,10 +45,12 @@ from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder
 from enbloc.engine.partial_gangs import PartialGangs, mark_others, update_satisfied
 from enbloc.engine.placement.attempt import Placer
+from enbloc.engine.placement.request import surplus
 from enbloc.engine.plugins.plugin import Plugins, load
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
+from enbloc.engine.queueing.later_room import LaterRoom
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
@@ -90,7 +92,7 @@ class Engine:
         groups = Groups(state, isolated=config.tenancy.isolated)
         claims = ClaimsOfAllKinds(state, groups, config.depends_on.gang_deadline_ns, self._decide)
         reporter = Reporter(state, self._decide)
-        reporter.claims = claims
+        reporter.claims, reporter.surplus = claims, surplus
         queues = SchedulingQueues(state, groups, reporter, evicts=bool(runs & {"preempt", "reclaim"}))
         awaited = AwaitedPods(order, state.demand)
         demand = QueueDemand(state, claims.waves, config.enqueue.expect_pods_within_ns)
@@ -101,10 +103,11 @@ class Engine:
         evictions = EvictionHistory(
             state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns), claims.evicted
         )
+        later_room = LaterRoom(state, claims.waves, self._decide)
         partial_gangs = PartialGangs(state, groups, config.partial_gang_timeout_ns)
         intake = Intake(
             config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, deadlines,
-            evictions, partial_gangs, reporter, self._decide,
+            later_room, evictions, partial_gangs, reporter, self._decide,
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
         claims.adopted_kinds = _kinds_made_by(runs)
@@ -129,6 +132,7 @@ class Engine:
             usage=usage,
             starvation=starvation,
             deadlines=deadlines,
+            later_room=later_room,
             partial_gangs=partial_gangs,
             claims=claims,
             partial_allocations=partial_allocations,
@@ -137,6 +141,7 @@ class Engine:
             conservative=ConservativeBackfill(*planning) if mode == "conservative" else None,
             expected_starts=ExpectedStarts(state, claims.reservations, self._decide),
             reporter=reporter,
+            faults=[],
         )
 
     def _make_usage(self, config: Config, state: State, plugins: Plugins, *, plans: bool) -> Usage | None:
@@ -169,6 +174,7 @@ class Engine:
     def begin(self, now_ns: int) -> Cycle:
         """Takes in what changed since the last cycle."""
         self._decisions.clear()
+        self.state.transactions.clear()
         self.now_ns = now_ns
         parts, state = self._parts, self.state
         state.settle()
@@ -243,6 +249,8 @@ class Engine:
         self._parts.expected_starts.publish()
         if self._parts.usage is not None:
             self._parts.usage.publish()
+        self._parts.later_room.settle()
+        self._parts.later_room.publish()
         self.compact()
         return list(self._decisions)
 
@@ -264,6 +272,8 @@ class Engine:
                 self._parts.claims.refused(decision.gang, decision.kind, decision.record)
             case RecordUsage() if self._parts.usage is not None:
                 self._parts.usage.refused(decision.queue)
+            case RecordLapses():
+                self._parts.later_room.refused(decision.queue)
             case Evict() if uid:
                 self._parts.evictions.refused(uid)
             case Bind() | TimeOut():
@@ -286,9 +296,9 @@ class Engine:
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
-        usage = self._parts.usage
+        usage, state = self._parts.usage, self.state
         unwritten = usage is not None and usage.has_unwritten()
-        return bool(self.state.dirty or self.state.unmarked or self.state.events or unwritten)
+        return bool(state.dirty or state.unmarked or state.events or unwritten) or self._parts.later_room.is_busy()
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
@@ -311,12 +321,16 @@ class Engine:
         why, titles = self.diagnosis(gang), self._parts.titles
         closed = Cycle(self._parts, self.now_ns, []).constraints(gang).closed
         found = details(self.state, gang, why, titles, closed) if closed else details(self.state, gang, why, titles)
-        if not any(one.reason == RESERVED for one in why.reasons):
-            return found
-        others = [other for other in self._parts.claims.reservations.gangs() if other is not gang]
-        names = dict.fromkeys(titles.of(other, gang.key.namespace) for other in others)
-        reserved = tuple(Obstacle("gang", name, "has nodes reserved that it could use") for name in names)
-        return msgspec.structs.replace(found, in_the_way=reserved + found.in_the_way)
+        others: list[tuple[GangState, str]] = []
+        if any(one.reason == RESERVED for one in why.reasons):
+            reserving = self._parts.claims.reservations.gangs()
+            others = [(other, "has nodes reserved that it could use") for other in reserving if other is not gang]
+        if any(one.reason.startswith(SET_ASIDE) for one in why.reasons):
+            keeping = self._parts.partial_allocations.gangs()
+            others += [(other, "cannot get enough, and keeps what it gets (A2)") for other in keeping]
+        names = dict.fromkeys((titles.of(other, gang.key.namespace), text) for other, text in others)
+        kept = tuple(Obstacle("gang", name, text) for name, text in names)
+        return msgspec.structs.replace(found, in_the_way=kept + found.in_the_way) if kept else found
 
     def compact(self) -> None:
         """Drops what is no longer used, once it is much. Where no cycles run the runtime has to call it."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from enbloc.api.reasons import PendingReason
 from enbloc.config import Config, default_scheduler_name
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.reservations import is_beyond_queue
@@ -13,6 +15,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter, is_pending, is_reportable
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.faults import GangsFailed
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Band, GangOrder
 from enbloc.engine.partial_gangs import PartialGangs
@@ -21,6 +24,7 @@ from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
+from enbloc.engine.queueing.later_room import LaterRoom
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Signature
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
@@ -30,8 +34,12 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import PODS, least, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.gang_tree import DEEPEST
+from enbloc.gangs.model import GangKey
 
 _OWN_USE = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
+_HELD = frozenset({PendingReason.UNSUPPORTED_CONSTRAINT, PendingReason.INTERNAL_ERROR})
+"""Reasons of gangs that are not in line: no gang waits for their pods (G8, N1, S8)."""
 _KEPT_FROM_WAITING = frozenset({TaskStatus.GATED, TaskStatus.TIMED_OUT})
 
 
@@ -53,6 +61,7 @@ class Intake(Follower):
         awaited: AwaitedPods,
         starvation: Starvation,
         deadlines: Deadlines,
+        later_room: LaterRoom,
         evictions: EvictionHistory,
         partial_gangs: PartialGangs,
         reporter: Reporter,
@@ -71,6 +80,7 @@ class Intake(Follower):
         self._awaited = awaited
         self._starvation = starvation
         self._deadlines = deadlines
+        self._later_room = later_room
         self._evictions = evictions
         self._partial_gangs = partial_gangs
         self._reporter = reporter
@@ -89,10 +99,14 @@ class Intake(Follower):
         """What keeps a gang from being attempted, before any room is looked for (G4)."""
         spec = gang.spec
         queue = self._state.queues.get(spec.queue)
+        if spec.fault:
+            return diagnosis.internal_error(gang)
         if spec.problem:
             return diagnosis.problem(gang, spec.problem)
         if not queue.exists:
             return diagnosis.problem(gang, f"queue {spec.queue} does not exist")
+        if queue.too_deep:
+            return diagnosis.problem(gang, f"queue {spec.queue} is more than {DEEPEST} levels below the root")
         if queue.facts.closed and spec.object is None and not gang.satisfied:
             return diagnosis.problem(gang, f"queue {spec.queue} is closed")
         if not gang.satisfied and self._state.queues.restricts_namespaces(queue):
@@ -103,6 +117,8 @@ class Intake(Follower):
         held = spec.unsupported or queue.facts.unsupported or self._state.unsupported.first_of(gang.key)
         if held and not gang.satisfied:
             return diagnosis.unsupported(gang, held)
+        if not gang.status.enqueued and not gang.satisfied and self._groups.of(gang) is not None:
+            return diagnosis.not_enqueued_yet(gang)
         if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
             if not gang.total_pending and not gang.total_held and self._lacks_nothing(gang):
                 return None  # nor is it in the way of gangs that it started with
@@ -110,15 +126,17 @@ class Intake(Follower):
                 return diagnosis.timed_out(gang)
             ours = default_scheduler_name(self._config)
             return diagnosis.not_enough_members(gang, self._state.foreign.of(gang.key), ours)
-        return None
+        return self._later_room.refusal(gang)
 
-    def claim_obstacle(self, gang: GangState) -> Diagnosis | None:
+    def claim_obstacle(self, gang: GangState, kind: ClaimKind | None = None) -> Diagnosis | None:
         """What makes a gang's claims useless (R7, P3): its own obstacle, requests beyond what the cluster has or its
-        queue may use, or one of these of a gang that it starts with."""
+        queue may use, or one of these of a gang that it starts with. What is held may wait for members (K6)."""
         found = self._lasting_obstacle(gang)
         group = self._groups.of(gang)
         if found is not None or group is None or gang.satisfied:
             return found
+        if kind is ClaimKind.HOLD and self.holds_apart(group):
+            return None
         gangs = self._groups.gangs(group)
         obstacles = {mate.key: why for mate in gangs if (why := self._lasting_obstacle(mate)) is not None}
         if obstacles or group.unsatisfied:
@@ -156,6 +174,20 @@ class Intake(Follower):
         asked = total([*(task.cls.request for task in [*tasks, *later]), tuple(rest.items())])
         return diagnosis.beyond_queue(gang) if is_beyond_queue(self._state, gang, asked) else None
 
+    def holds_apart(self, group: Group) -> list[GangState]:
+        """K6: the complete gangs of a NonStrict group that keep what they get, in order, while all that it lacks are
+        members of other gangs, or gangs that do not exist yet."""
+        if not group.holds or any(map(self._groups.is_declared, group.unsatisfied)):
+            return []
+        lacking = self._obstacles(group)
+        if not (lacking or group.unsatisfied):
+            return []
+        if any(self.beyond_cluster(gang) or self._beyond_queue(gang) for gang in self._groups.gangs(group)):
+            return []
+        if not all(why.lacks_members or why.not_enqueued for why in lacking.values()):
+            return []
+        return [gang for gang in self.unit(group) if gang.key not in lacking]
+
     def may_start(self, group: Group) -> bool:
         """Whether only room can keep a group from starting (G4, K7)."""
         return not group.unsatisfied and all(self.obstacle(gang) is None for gang in self._groups.gangs(group))
@@ -175,12 +207,30 @@ class Intake(Follower):
             self._decide(complaint)
         dirty = list(self._state.dirty.values())
         self._state.dirty.clear()
+        failed: list[tuple[GangKey, Exception]] = []
         for gang in dirty:
             if gang.key in self._state.gangs:
-                self.read(gang)
-        groups, self._groups_to_read = self._groups_to_read, {}
-        for group in groups.values():
-            self._read_group(group)
+                try:
+                    self.read(gang)
+                except Exception as failure:
+                    self._read_in_vain(gang, failure, failed)
+        self._read_groups()
+        if failed:
+            raise GangsFailed(failed)
+
+    def _read_in_vain(self, gang: GangState, failure: Exception, failed: list[tuple[GangKey, Exception]]) -> None:
+        """S8: of a gang that is held already nothing but that is said."""
+        if not gang.spec.fault:
+            failed.append((gang.key, failure))
+            return
+        with suppress(Exception):
+            self._queues.hold_back(gang, diagnosis.internal_error(gang))
+
+    def _read_groups(self) -> None:
+        while self._groups_to_read:  # gangs of a group that are enqueued meanwhile have it read once more
+            groups, self._groups_to_read = self._groups_to_read, {}
+            for group in groups.values():
+                self._read_group(group)
 
     def read(self, gang: GangState) -> None:
         """Puts a gang into the queue where it belongs, or reports why it is in none."""
@@ -208,27 +258,18 @@ class Intake(Follower):
     def _queue_unless(self, obstacle: Diagnosis | None, gang: GangState) -> None:
         if obstacle is None:
             self.queue(gang)
-        else:
-            self._queues.hold_back(gang, obstacle)
+            return
+        if obstacle.reason in _HELD:
+            self._awaited.gang_gone(gang)
+        self._queues.hold_back(gang, obstacle)
 
     def _read_group(self, group: Group) -> None:
         """Queues the first gang in order for the whole group, unless one of its gangs cannot start (K7)."""
         gangs = self._groups.gangs(group)
-        obstacles = {gang.key: why for gang in gangs if (why := self.obstacle(gang)) is not None}
         unit = self.unit(group)
-        if obstacles or group.unsatisfied:
-            complete = [gang for gang in gangs if gang.key not in obstacles and _waits(gang)]
-            if complete:
-                self._claims.holds.start_clock(group, complete[0], self._now_ns)
-            for gang in gangs:
-                if not is_reportable(gang) and gang.key not in obstacles:
-                    self._queues.remove(gang)
-                    self._reporter.withdraw(gang)
-                elif not gang.satisfied:
-                    other = diagnosis.waits_for_others(
-                        gang, group.unsatisfied, self._state.gangs, obstacles, self._titles
-                    )
-                    self._queue_unless(obstacles.get(gang.key) or other, gang)
+        self._claims.holds.stand(group, self._waits_for_controllers(group), self._now_ns)
+        if not self.may_start(group):
+            self._read_incomplete(group)
             return
         for gang in gangs:
             if gang not in unit and (gang.satisfied or not unit):
@@ -240,6 +281,49 @@ class Intake(Follower):
         if unit:
             others = [gang for gang in gangs if gang not in unit and not gang.satisfied and is_reportable(gang)]
             self._queue_group(unit, others, group.holds)
+
+    def _read_incomplete(self, group: Group) -> None:
+        """A gang of the group cannot start, or one that it names is not satisfied: complete ones may hold pods (K6)."""
+        why_not, apart = self.why_not_started(group), self.holds_apart(group)
+        obstacles = self._obstacles(group)
+        complete = [gang for gang in self._groups.gangs(group) if gang.key not in obstacles and _waits(gang)]
+        if complete and not group.stands:
+            self._claims.holds.start_clock(group, complete[0], self._now_ns)
+        for gang in self._groups.gangs(group):
+            if not is_reportable(gang) and gang.key not in obstacles:
+                self._queues.remove(gang)
+                self._reporter.withdraw(gang)
+            elif gang.key in obstacles and obstacles[gang.key].not_enqueued:
+                self._ask_for_admission(gang)
+            elif not gang.satisfied and gang not in apart[:1]:
+                self._queue_unless(why_not[gang.key], gang)
+        if apart:
+            self._queue_group(apart, [], "apart")
+
+    def why_not_started(self, group: Group) -> dict[GangKey, Diagnosis]:
+        """What each gang of a group says that may not start: what keeps itself from it, else which others wait."""
+        obstacles = self._obstacles(group)
+        return {
+            gang.key: obstacles.get(gang.key)
+            or diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles, self._titles)
+            for gang in self._groups.gangs(group)
+        }
+
+    def _obstacles(self, group: Group) -> dict[GangKey, Diagnosis]:
+        return {gang.key: why for gang in self._groups.gangs(group) if (why := self.obstacle(gang)) is not None}
+
+    def _waits_for_controllers(self, group: Group) -> bool:
+        """K8: whether all that a group lacks are pods that our own controllers have not created yet."""
+        obstacles = self._obstacles(group)
+        ours = (PendingReason.NOT_ENOUGH_PODS, PendingReason.FAILED_CREATE)
+        return (
+            bool(obstacles)
+            and not group.unsatisfied
+            and all(
+                self._state.gangs[key].spec.recreated_by_us and (why.not_enqueued or why.reason in ours)
+                for key, why in obstacles.items()
+            )
+        )
 
     # ---- queueing
 
@@ -304,8 +388,9 @@ class Intake(Follower):
         if self._queues.share_diagnosis(gang, equivalence, of_gang=not for_surplus):
             self._demand.note_attempt(gang)
 
-    def _queue_group(self, unit: list[GangState], others: list[GangState], holds: bool) -> None:
-        """`others`: gangs of the group that need nothing; what waits of them waits for the unit."""
+    def _queue_group(self, unit: list[GangState], others: list[GangState], holds: bool | str) -> None:
+        """`others`: gangs of the group that need nothing; what waits of them waits for the unit. `holds`: whether, or
+        how, pods are held."""
         first = unit[0]
         alike = signature.of_unit(self._state, unit, holds, self._claims.reservations)
         self._queues.put_unit(unit, others, self._order(first), alike)
@@ -332,7 +417,7 @@ class Intake(Follower):
     def _ask_for_admission(self, gang: GangState) -> None:
         started = gang.total_occupied > 0  # it was enqueued once, though its object may be a new one (V5)
         if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
-            self.enqueue(gang)
+            self._let_in(gang)
             return
         is_overdue = self._starvation.is_starving(gang) or self._deadlines.has_passed(gang)
         alike = signature.at_admission(self._state, gang, is_overdue)
@@ -341,6 +426,10 @@ class Intake(Follower):
 
     def enqueue(self, gang: GangState, reason: str = "Enqueued") -> None:
         """M6: from now on its pods are created and attempted."""
+        self._let_in(gang, reason)
+        self._read_groups()
+
+    def _let_in(self, gang: GangState, reason: str = "Enqueued") -> None:
         self._queues.remove(gang)
         self._reporter.withdraw(gang)
         gang.assume(enqueued=True, enqueued_at_ns=self._now_ns, enqueued_by=reason)

@@ -6,16 +6,18 @@ until it is complete; after `partialGangTimeout` its bound pods are evicted and 
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from enbloc.engine.decisions import Evict, Marked
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
-from enbloc.engine.state.groups import STARTED, Group, Groups, mark_left, minima_are_bound
+from enbloc.engine.placement.request import waits_for
+from enbloc.engine.state.groups import STARTED, Group, Groups, bound_by_role, mark_left, minima_are_bound
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, mark_of
+from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, is_cut_off, mark_of, merged
 from enbloc.engine.tables.resources import Bools
-from enbloc.engine.tables.tasks import OCCUPIED, GangState, TaskStatus, pending_tasks
+from enbloc.engine.tables.tasks import OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 MARKED_OF_WAVES: Final = 3
@@ -60,13 +62,36 @@ def _earned_mark(gang: GangState, group: Group | None) -> str:
     if not best and not any(task.status in STARTED for task in gang.tasks.values()):
         return ""
     if not best and group is not None and any(task.decision in group.committed for task in gang.tasks.values()):
-        best = mark_of(spec)  # the mark of the decision is on a pod of another gang
-    met = minima_are_bound(gang) and (group is None or len(group.keys) == 1 or group.met)
-    if met:
+        best = _mark_of_started(gang)  # the mark of the decision is on a pod of another gang
+    counts = group is None or len(group.keys) == 1 or group.met
+    if counts and minima_are_bound(gang):
         return mark_of(spec)
     if not best and gang.status.started:  # its marked pod went while no scheduler ran
-        return _mark_of_started(gang)
-    return best
+        best = _mark_of_started(gang)
+    elif group is None and spec.minimum <= 1 and not covers(best, spec) and _one_was_bound(gang):
+        return mark_of(spec)  # its mark was written for another gang that the pod belonged to meanwhile
+    return merged(best, _mark_of_bound_waves(gang)) if spec.waves and counts else best
+
+
+def _mark_of_bound_waves(gang: GangState) -> str:
+    """The mark of the waves whose minima are bound now: those need no other (D3, G11)."""
+    spec, bound = gang.spec, bound_by_role(gang)
+    waves: dict[int, list[str]] = {}
+    for role in spec.minima:
+        waves.setdefault(spec.wave_of.get(role, 0), []).append(role)
+    beside = sum(count for role, count in bound.items() if role not in spec.minima)
+    more = spec.minimum - sum(spec.minima.values())  # what the total needs beyond the minima of roles
+    met: set[str] = set()
+    for roles in waves.values():
+        if all(bound.get(role, 0) >= spec.minima[role] for role in roles):
+            met.update(roles if sum(bound.get(r, 0) - spec.minima[r] for r in roles) + beside >= more else ())
+    return mark_of(spec, spec.minima.keys() - met) if met else ""
+
+
+def _one_was_bound(gang: GangState) -> bool:
+    """Whether a pod that the minimum counts has started, which shows that a minimum of 1 was bound once."""
+    minima = gang.spec.minima
+    return any(task.status in STARTED and (not minima or task.role in minima) for task in gang.tasks.values())
 
 
 def _never_bound(gang: GangState) -> frozenset[str]:
@@ -76,6 +101,10 @@ def _never_bound(gang: GangState) -> frozenset[str]:
         return frozenset()
     last = max((spec.wave_of.get(task.role, 0) for task in gang.tasks.values() if task.status in STARTED), default=0)
     return frozenset(role for role, wave in spec.wave_of.items() if wave > last)
+
+
+def _wave(task: Task) -> int:
+    return task.gang.spec.wave_of.get(task.role, 0)
 
 
 def _mark_of_started(gang: GangState) -> str:
@@ -150,10 +179,29 @@ class PartialGangs(Follower):
     def update(self, gang: GangState) -> None:
         """Before followers read a gang: whether it is satisfied, or partially bound."""
         update_satisfied(self._state, gang, self._groups.of(gang))
-        if self._cycles == 1 and not gang.covered and has_lost_members(gang):
-            gang.covered = _mark_of_started(gang)
+        if self._cycles == 1 and self._was_committed(gang):
+            gang.covered = merged(gang.covered, _mark_of_started(gang))
             update_satisfied(self._state, gang, self._groups.of(gang))
         self._note(gang)
+
+    def _was_committed(self, gang: GangState) -> bool:
+        """To a scheduler that starts: whether pods of its last decision are gone, among them the one with the mark. Of
+        a decision that was cut off all pods exist."""
+        if covers(gang.covered, gang.spec):
+            return False
+        if not gang.covered and has_lost_members(gang):
+            return True
+        tasks = [task for mate in self._groups.mates(gang) for task in mate.tasks.values()]
+        last = max((_wave(task) for task in gang.tasks.values() if task.status in STARTED), default=0)
+        decisions = {task.decision for task in gang.tasks.values() if task.status in STARTED and _wave(task) == last}
+        if "" in decisions or any(task.mark for task in tasks if task.decision in decisions):
+            return False
+        waiting = [task.uid for task in [*waits_for(gang).minimum, *pending_tasks(gang)]]
+        waiting += [task.uid for task in sorted(tasks, key=attrgetter("order")) if not task.decision]
+        return any(
+            not is_cut_off(one, [task.uid for task in tasks if task.decision == one], list(dict.fromkeys(waiting)))
+            for one in decisions
+        )
 
     def _note(self, gang: GangState) -> None:
         """Tracks the gang if a decision of ours bound some of its pods and was never completed. A bound pod without an

@@ -16,18 +16,21 @@ from enbloc.api.meta import (
     Ref,
     annotations_of,
     condition_of,
+    controller_key,
     controller_of,
     is_terminating,
+    key_of,
     labels_of,
     name_of,
     namespace_of,
     number_in,
+    owner_key,
     uid_of,
 )
 from enbloc.api.volcano import FAILED_CREATE, TASK_INDEX, TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
-from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by, refusal_of, without_object
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, with_records_of
@@ -70,7 +73,7 @@ class Arbitrator:
         self._requires = settings.require_scheduling_spec
         self._specs = _ByOwner()
         """SchedulingSpecs; of several with one owner the oldest counts."""
-        self._queue_jobs: dict[str, Obj] = {}
+        self._queue_jobs: dict[GangKey, Obj] = {}
         self._pods = _ByOwner()
         """Pods by controlling owner, whatever their dialect: a SchedulingSpec may be created after them."""
         self._orphaned: set[GangKey] = set()
@@ -103,12 +106,12 @@ class Arbitrator:
         return Changed(keys, tuple(found))
 
     def _observe_queue_job(self, obj: Obj, gone: bool) -> Changed:
-        if gone:
-            self._queue_jobs.pop(uid_of(obj), None)
-            return NOTHING
-        self._queue_jobs[uid_of(obj)] = obj
         key = GangKey(self.name, namespace_of(obj), uid_of(obj))
-        return Changed((key,)) if key in self._specs.found else NOTHING
+        refused = refusal_of(self._queue_jobs.pop(key, None))
+        if not gone:
+            self._queue_jobs[key] = obj
+        changed = refused != refusal_of(self._queue_jobs.get(key)) or (not gone and key in self._specs.found)
+        return Changed((key,)) if changed else NOTHING
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         is_candidate = controller_of(pod) is not None or pod["spec"].get("schedulerName") == arbitrator.KAR_SCHEDULER
@@ -134,7 +137,9 @@ class Arbitrator:
         if owner is None and not for_kar:
             return None
         key = self._key_of(pod)
-        waits_without = for_kar or arbitrator.queue_job_uid(pod) is not None or (self._requires and _is_foreign(owner))
+        waits_without = (
+            for_kar or controller_key(pod, arbitrator.QUEUE_JOB) != "" or (self._requires and _is_foreign(owner))
+        )
         if not waits_without and key not in self._specs.found and key not in self._orphaned:
             return None
         labels, annotations = labels_of(pod), annotations_of(pod)
@@ -144,14 +149,16 @@ class Arbitrator:
     def spec(self, key: GangKey) -> GangSpec | None:
         obj = self.object(key)
         if obj is None:
-            return None
+            job = self._queue_jobs.get(key)
+            asked = ((job or {}).get("spec") or {}).get("schedSpec") or {}
+            return without_object(key, job, asked.get("minAvailable"), queue_named_by(job) if job else "")
         owner = controller_of(obj)
         typed = view(obj, arbitrator.SchedulingSpec)
         asked = typed.spec
         created = typed.metadata.creation_timestamp
         minimum = max(asked.min_available or 0, 0)
-        met = self._met(key.name)
-        phase = self._phase(key.name)
+        met = self._met(key)
+        phase = self._phase(key)
         own = self._priorities.own(key.namespace, asked.priority_class_name)
         if not asked.priority_class_name and asked.priority == self._priorities.classes.default:
             own = OwnPriority(asked.priority)  # admission refuses any other value without a class (A1)
@@ -205,7 +212,7 @@ class Arbitrator:
     def _key_of(self, obj: Obj) -> GangKey:
         """By the controlling owner; an object without one is a gang of its own."""
         owner = controller_of(obj)
-        return GangKey(self.name, namespace_of(obj), (owner.get("uid") or "") if owner else uid_of(obj))
+        return GangKey(self.name, *(owner_key(obj, owner) if owner else key_of(obj)).split("/", 1))
 
     def _problem(self, key: GangKey, pod: Obj) -> str:
         owner = controller_of(pod)
@@ -220,12 +227,12 @@ class Arbitrator:
         condition = condition_of(pod, "PodScheduled")
         return condition is not None and condition.get("message") == self._problem(key, pod)
 
-    def _phase(self, uid: str) -> str:
-        status = (self._queue_jobs.get(uid) or {}).get("status") or {}
+    def _phase(self, key: GangKey) -> str:
+        status = (self._queue_jobs.get(key) or {}).get("status") or {}
         return (status.get("state") or {}).get("phase") or ""
 
-    def _met(self, uid: str) -> int:
-        return ((self._queue_jobs.get(uid) or {}).get("status") or {}).get("met") or 0
+    def _met(self, key: GangKey) -> int:
+        return ((self._queue_jobs.get(key) or {}).get("status") or {}).get("met") or 0
 
 
 def _is_waiting(pod: Obj) -> bool:

@@ -89,7 +89,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=_WI
 
     kind: ClaimKind
     until_ns: int
-    """When the claim expires, in nanoseconds since the epoch; 0: it has no deadline of its own."""
+    """When the claim expires, in nanoseconds since the epoch; 0: it has no deadline of its own.
+    Beside a clock: since when that stands (K8)."""
     slots: Mapping[str, Mapping[str, int]]
     version: int = VERSION
     clock_ns: int = 0
@@ -159,7 +160,7 @@ def read(text: str | None) -> Record | None:
         return None
     try:
         record = _decoded(parted(text)[1])
-    except (msgspec.DecodeError, UnicodeEncodeError, binascii.Error, zlib.error, ValueError):
+    except (msgspec.DecodeError, UnicodeEncodeError, binascii.Error, zlib.error, ValueError, RecursionError):
         return None
     counts = [count for nodes in record.slots.values() for count in nodes.values()]
     known = record.version == VERSION and len(counts) <= SLOTS and len(record.evicted or ()) <= EVICTED_GANGS

@@ -42,18 +42,13 @@ def _mapping(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     return value if isinstance(value, dict) else {}
 
 
 def _is(*values: str) -> Callable[[Any], bool]:
     return lambda value: value in values
-
-
-def _leaves_out_partitions(value: Any) -> bool:
-    policy = _mapping(value)
-    return bool(policy) and policy.get("minPartitions") not in (None, policy.get("totalPartitions"))
 
 
 def _is_set(value: Any) -> bool:
@@ -296,16 +291,7 @@ _VOLCANO: Final = (
         "spec.priorityClassName",
     ),
     *_network_topology(volcano.JOB, "spec.networkTopology"),
-    Field("Volcano", volcano.JOB, "spec.tasks[].partitionPolicy", _HONOURED, "all partitions are needed"),
-    Field(
-        "Volcano",
-        volcano.JOB,
-        "spec.tasks[].partitionPolicy",
-        _HELD,
-        "minPartitions below totalPartitions",
-        "set minPartitions to totalPartitions, or remove it",
-        _leaves_out_partitions,
-    ),
+    Field("Volcano", volcano.JOB, "spec.tasks[].partitionPolicy", _HONOURED, "without dependsOn also minPartitions"),
     Field(
         "Volcano",
         volcano.JOB,
@@ -404,7 +390,15 @@ def _native_topology(kind: str) -> tuple[Field, ...]:
     )
 
 
+def _start(dialect: str, kind: str) -> tuple[Field, ...]:
+    """Koordinator's annotations on how a gang starts count on objects of other dialects as well (K1)."""
+    return _honoured(dialect, kind, _annotation(koordinator.MODE), _annotation(koordinator.GROUPS))
+
+
 _OTHERS: Final = (
+    *_start("Volcano", volcano.JOB),
+    *_start("Volcano", volcano.POD_GROUP),
+    *_start("Kubernetes", kubernetes.POD_GROUP),
     *_gather_strategy("Pod"),
     *_honoured("Koordinator", koordinator.POD_GROUP, "spec.minMember", "spec.minResources"),
     *_gather_strategy(koordinator.POD_GROUP),
@@ -414,6 +408,7 @@ _OTHERS: Final = (
         kubernetes.POD_GROUP,
         "spec.schedulingPolicy.gang.minCount",
         "spec.priorityClassName",
+        "spec.preemptionPolicy",
         "spec.disruptionMode",
     ),
     *_honoured("Kubernetes", kubernetes.WORKLOAD, "spec.podGroups[].policy"),
@@ -431,6 +426,7 @@ _OTHERS: Final = (
         kubernetes.COMPOSITE_POD_GROUP,
         "spec.schedulingPolicy.gang.minGroupCount",
         "spec.priorityClassName",
+        "spec.preemptionPolicy",
         "spec.disruptionMode",
         "spec.parentCompositePodGroupName",
     ),

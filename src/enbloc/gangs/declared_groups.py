@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.writes import WatchEvent
+from enbloc.config import Koordinator
 from enbloc.gangs.dialect import NOTHING, Changed
 from enbloc.gangs.gang_priority import GangPriorities, is_about
 from enbloc.gangs.model import GangKey, GangSpec, without_group
@@ -15,8 +16,10 @@ from enbloc.gangs.model import GangKey, GangSpec, without_group
 class DeclaredGroups:
     name: str
 
-    def __init__(self, priorities: GangPriorities) -> None:
+    def __init__(self, priorities: GangPriorities, koordinator: Koordinator = Koordinator()) -> None:  # noqa: B008
+        """`koordinator`: how long gangs wait that say nothing of it, where Koordinator's annotations count (K1)."""
         self._priorities = priorities
+        self._default_waiting_ns = koordinator.default_waiting_ns
         self._groups: dict[GangKey, Obj] = {}
 
     def observe(self, event: WatchEvent) -> Changed:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from enbloc.api import kai, yunikorn
-from enbloc.api.meta import Obj, annotations_of, labels_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, labels_of, name_of
+from enbloc.api.reasons import PendingReason
 from enbloc.api.volcano import QUEUE_KEYS
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs.model import GangKey, GangSpec, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.units import instant_of
+
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The condition of an object whose gang waits."""
 
 
 class Changed(NamedTuple):
@@ -64,6 +69,27 @@ class Dialect(Protocol):
     def complaints(self, obj: Obj) -> Iterable[str]:
         """Values in a pod, or in an object of its kinds, that are bad and replaced by a default."""
         ...
+
+
+def refusal_of(job: Obj | None) -> str:
+    """Why the object of a job's gang could not be created, as the job's condition says; empty if it could."""
+    said = condition_of(job, UNSCHEDULABLE) if job is not None else None
+    return str((said or {}).get("message") or "") if (said or {}).get("reason") == PendingReason.FAILED_CREATE else ""
+
+
+def without_object(key: GangKey, job: Obj | None, minimum: object, queue: str) -> GangSpec | None:
+    """The gang of a job whose own object could not be created: it waits, and says why (G10)."""
+    refused = refusal_of(job)
+    if job is None or not refused:
+        return None
+    return GangSpec(
+        key=key,
+        title=f"{key.namespace}/{name_of(job)}",
+        created_ns=instant_of(job["metadata"].get("creationTimestamp")),
+        minimum=max(minimum if isinstance(minimum, int) else 1, 1),
+        queue=queue or DEFAULT_QUEUE,
+        failed_create=refused,
+    )
 
 
 def queue_named_by(obj: Obj) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
+from enbloc.api.quotas import RESOURCE_QUOTA
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Tenancy
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 
-RESOURCE_QUOTA: Final = "ResourceQuota"
 KUBE_SYSTEM: Final = "kube-system"
 SYSTEM_PREFIX: Final = "system-"
 

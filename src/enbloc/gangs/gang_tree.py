@@ -7,8 +7,8 @@ whose members exist, then the first in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import combinations, islice, product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,6 +17,10 @@ from enbloc.gangs.topology import TopologyConstraint
 
 CHOICES_BOUND: Final = 64
 """At most 64 choices are looked at for one gang."""
+
+DEEPEST: Final = 16
+MOST_VERTICES: Final = 4_096
+"""A tree has at most 16 levels below its root and 4,096 vertices: a gang with a larger one is held (S8)."""
 
 
 class Vertex(msgspec.Struct, frozen=True):
@@ -38,18 +42,25 @@ class Branch(NamedTuple):
     """Paths of vertices that have a constraint, each with it; the root's and the leaf's own are not among them."""
 
 
-def leaves(vertex: Vertex) -> Iterator[Vertex]:
-    if not vertex.children:
+def walk(root: Vertex) -> Iterator[Vertex]:
+    """Every vertex before those below it, children in order."""
+    open_ones = [root]
+    while open_ones:
+        vertex = open_ones.pop()
         yield vertex
-    for child in vertex.children:
-        yield from leaves(child)
+        open_ones.extend(reversed(vertex.children))
+
+
+def leaves(root: Vertex) -> Iterator[Vertex]:
+    return (vertex for vertex in walk(root) if not vertex.children)
 
 
 def branches(root: Vertex) -> dict[str, Branch]:
     """By leaf; leaves right below the root are left out."""
     found: dict[str, Branch] = {}
-
-    def climb_down(vertex: Vertex, above: Branch) -> None:
+    open_ones = [(root, Branch((), ()))]
+    while open_ones:
+        vertex, above = open_ones.pop()
         for child in vertex.children:
             if not child.children:
                 if above.path:
@@ -57,10 +68,26 @@ def branches(root: Vertex) -> dict[str, Branch]:
                 continue
             path = (*above.path, child.name)
             own = ((path, child.topology),) if child.topology is not None else ()
-            climb_down(child, Branch(path, (*above.constraints, *own)))
-
-    climb_down(root, Branch((), ()))
+            open_ones.append((child, Branch(path, (*above.constraints, *own))))
     return found
+
+
+def levels(parents: Mapping[str, str]) -> list[list[str]]:
+    """Names by how far they are below the root, which is `""`; those in a cycle, or below one, are left out."""
+    below: dict[str, list[str]] = {}
+    for name, parent in parents.items():
+        below.setdefault(parent, []).append(name)
+    found = [below.pop("", [])]
+    while found[-1]:
+        found.append([child for name in found[-1] for child in below.pop(name, ())])
+    return found[:-1]
+
+
+def size_fault(vertices: int, depth: int, of: str) -> str:
+    """Why a tree is beyond the bounds; empty: it is not."""
+    if vertices > MOST_VERTICES:
+        return f"{vertices:,} {of}: a gang has at most {MOST_VERTICES:,}"
+    return f"{of} are nested in more than {DEEPEST} levels, or in a cycle" if depth > DEEPEST else ""
 
 
 class Members(NamedTuple):
@@ -73,41 +100,74 @@ class Members(NamedTuple):
     """The minima that were bound once."""
 
 
-def is_complete(vertex: Vertex, counts: Mapping[str, int]) -> bool:
-    """Whether the minimum of a vertex is met."""
-    if not vertex.children:
-        return counts.get(vertex.name, 0) >= vertex.minimum
-    return sum(is_complete(child, counts) for child in vertex.children) >= vertex.minimum
+def complete(root: Vertex, counts: Mapping[str, int]) -> set[int]:
+    """The vertices whose minimum is met, by `id()`."""
+    found: set[int] = set()
+    for vertex in reversed(list(walk(root))):
+        has = sum(id(child) in found for child in vertex.children) if vertex.children else counts.get(vertex.name, 0)
+        if has >= vertex.minimum:
+            found.add(id(vertex))
+    return found
 
 
-def choices(vertex: Vertex, members: Members) -> Iterator[dict[str, int]]:
+def _begun(root: Vertex, counts: Mapping[str, int]) -> set[int]:
+    """The vertices of which a leaf has a member, by `id()`."""
+    found: set[int] = set()
+    for vertex in reversed(list(walk(root))):
+        if any(id(child) in found for child in vertex.children) or (not vertex.children and counts.get(vertex.name)):
+            found.add(id(vertex))
+    return found
+
+
+def choices(root: Vertex, members: Members) -> Iterator[dict[str, int]]:
     """The minima of the leaves that were chosen, the best choice first; at least one."""
-    yield from islice(_choices(vertex, members), CHOICES_BOUND)
+    exist = complete(root, members.exist)
+    placed = members.placed
+    sets = (complete(root, members.committed), complete(root, placed), _begun(root, placed), exist)
+    ranks = {id(one): tuple(id(one) not in done for done in sets) for one in walk(root)}
+    for chosen in islice(_choices(root, ranks, exist), CHOICES_BOUND):
+        yield {leaf.name: leaf.minimum for leaf in chosen if leaf.minimum > 0}
 
 
-def _choices(vertex: Vertex, members: Members) -> Iterator[dict[str, int]]:
+def _choices(vertex: Vertex, ranks: Mapping[int, tuple[bool, ...]], exist: set[int]) -> Iterator[list[Vertex]]:
+    """Leaves that start together. It calls itself once for each level of the tree, and there are few."""
     if not vertex.children:
-        yield {vertex.name: vertex.minimum} if vertex.minimum > 0 else {}
+        yield [vertex]
         return
-    ordered = sorted(vertex.children, key=lambda child: _rank(child, members))
-    possible = sum(is_complete(child, members.exist) for child in ordered)
-    if possible >= vertex.minimum:
-        ordered = [child for child in ordered if is_complete(child, members.exist)]
-    for chosen in combinations(ordered, min(vertex.minimum, len(ordered))):
-        for parts in product(*(list(islice(_choices(child, members), CHOICES_BOUND)) for child in chosen)):
-            yield {role: count for part in parts for role, count in part.items()}
+    ordered = sorted(vertex.children, key=lambda child: ranks[id(child)])  # declared order among equals
+    possible = [child for child in ordered if id(child) in exist]
+    if len(possible) >= vertex.minimum:
+        ordered = possible
+    of_child = {id(child): _Looked(_choices(child, ranks, exist)) for child in ordered}
+    for chosen in combinations(ordered, max(0, min(vertex.minimum, len(ordered)))):
+        yield from _product([of_child[id(child)] for child in chosen])
 
 
-def _rank(vertex: Vertex, members: Members) -> tuple[bool, bool, bool, bool]:
-    """Sorts children; the order in which they are declared is kept among equals."""
-    roles = [leaf.name for leaf in leaves(vertex)]
-    has_none = not any(members.placed.get(role, 0) for role in roles)
-    return (
-        not is_complete(vertex, members.committed),
-        not is_complete(vertex, members.placed),
-        has_none,
-        not is_complete(vertex, members.exist),
-    )
+class _Looked:
+    """What an iterator gives, as far as it was looked at."""
+
+    def __init__(self, source: Iterator[list[Vertex]]) -> None:
+        self._source = source
+        self._seen: list[list[Vertex]] = []
+
+    def get(self, index: int) -> list[Vertex] | None:
+        if index == len(self._seen):
+            self._seen += islice(self._source, 1)
+        return self._seen[index] if index < len(self._seen) else None
+
+
+def _product(parts: Sequence[_Looked]) -> Iterator[list[Vertex]]:
+    """As `itertools.product`, which would look at all of each part first; each is joined to one list."""
+    at = [0] * len(parts)
+    while True:
+        yield [leaf for part, index in zip(parts, at, strict=True) for leaf in part.get(index) or ()]
+        position = len(parts) - 1
+        while position >= 0 and parts[position].get(at[position] + 1) is None:
+            at[position] = 0
+            position -= 1
+        if position < 0:
+            return
+        at[position] += 1
 
 
 def fields_of(root: Vertex, total: int) -> dict[str, Any]:

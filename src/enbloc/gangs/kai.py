@@ -7,7 +7,8 @@ Subgroups that are no other's parent are roles; those that are, and choices by `
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from enbloc.api import kai
@@ -16,7 +17,7 @@ from enbloc.api.meta import Obj, labels_of, namespace_of, uid_of
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
-from enbloc.gangs.gang_tree import Vertex, fields_of
+from enbloc.gangs.gang_tree import Vertex, fields_of, levels, size_fault
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
@@ -97,23 +98,22 @@ def _members(spec: kai.PodGroupSpec, *, is_valid: bool) -> dict[str, Any]:
 
 
 def _tree(spec: kai.PodGroupSpec) -> Vertex:
-    below: dict[str, list[kai.SubGroup]] = {}
-    for one in spec.sub_groups or ():
-        below.setdefault(one.parent or "", []).append(one)
-
-    def children(name: str) -> tuple[Vertex, ...]:
-        return tuple(vertex(one) for one in below.get(name, ()))
-
-    def vertex(one: kai.SubGroup) -> Vertex:
+    listed = {one.name: one for one in spec.sub_groups or ()}
+    below: dict[str, list[Vertex]] = {}
+    for name in chain.from_iterable(reversed(levels(_parents(listed.values())))):
+        one, found = listed[name], tuple(below.get(name, ()))
+        minimum = one.min_sub_group if found else one.min_member
+        default = len(found) if found else 1
         place = _topology(one.topology_constraint)
-        found = children(one.name)
-        if not found:
-            return Vertex(one.name, 1 if one.min_member is None else one.min_member, topology=place)
-        return Vertex(one.name, len(found) if one.min_sub_group is None else one.min_sub_group, found, place)
+        vertex = Vertex(name, default if minimum is None else minimum, found, place)
+        below.setdefault(one.parent or "", []).append(vertex)
+    top = tuple(below.get("", ()))
+    minimum = len(top) if spec.min_sub_group is None else spec.min_sub_group
+    return Vertex("", minimum, top, _topology(spec.topology_constraint))
 
-    found = children("")
-    minimum = len(found) if spec.min_sub_group is None else spec.min_sub_group
-    return Vertex("", minimum, found, _topology(spec.topology_constraint))
+
+def _parents(listed: Iterable[kai.SubGroup]) -> dict[str, str]:
+    return {one.name: one.parent or "" for one in listed}
 
 
 def _topology(constraint: kai.TopologyConstraint | None) -> TopologyConstraint | None:
@@ -143,13 +143,17 @@ def _faults(spec: kai.PodGroupSpec) -> Iterator[str]:
 
 
 def _tree_faults(spec: kai.PodGroupSpec, listed: Sequence[kai.SubGroup]) -> Iterator[str]:
-    parents = {one.name: one.parent or "" for one in listed}
+    if fault := subgroups_fault(listed):
+        yield fault
+        return
+    parents = _parents(listed)
+    reached = set(chain.from_iterable(_levels(parents)))
     children = Counter(one.parent or "" for one in listed)
     yield from (f"subGroups has {count} of the name {name}" for name, count in _names(listed).items() if count > 1)
     for index, one in enumerate(listed):
         if one.parent and one.parent not in parents:
             yield f"subGroups[{index}].parent {one.parent} does not exist"
-        elif _is_below_itself(one.name, parents):
+        elif one.name not in reached:
             yield f"subGroups[{index}].parent {one.parent} makes a cycle"
         if one.min_sub_group is not None and not 1 <= one.min_sub_group <= children[one.name]:
             count = children[one.name]
@@ -158,14 +162,15 @@ def _tree_faults(spec: kai.PodGroupSpec, listed: Sequence[kai.SubGroup]) -> Iter
         yield f"minSubGroup {spec.min_sub_group} is not from 1 to its {children['']} subgroups"
 
 
+def subgroups_fault(listed: Sequence[kai.SubGroup]) -> str:
+    """Why there are more subgroups than a gang may have, or they are nested too deep; empty: neither."""
+    return size_fault(len(listed), len(_levels(_parents(listed))), "subGroups")
+
+
+def _levels(parents: Mapping[str, str]) -> list[list[str]]:
+    """Those below a parent that does not exist are at the top."""
+    return levels({name: parent if parent in parents else "" for name, parent in parents.items()})
+
+
 def _names(listed: Sequence[kai.SubGroup]) -> Counter[str]:
     return Counter(one.name for one in listed if one.name)
-
-
-def _is_below_itself(name: str, parents: dict[str, str]) -> bool:
-    above = parents.get(name, "")
-    for _ in parents:
-        if not above or above == name:
-            break
-        above = parents.get(above, "")
-    return bool(above) and above == name

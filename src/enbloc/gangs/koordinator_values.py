@@ -5,7 +5,7 @@ Nothing in here raises, whatever the text. `koordinator` combines the values of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -109,6 +109,32 @@ def read(raw: Written) -> Values:
         raw.policy if raw.policy in POLICIES else None,
         tuple(complaints),
     )
+
+
+def start_fields(obj: Obj, default_waiting_ns: int) -> dict[str, Any]:
+    """K1: what Koordinator's annotations on an object of another dialect say of how its gang starts. The minimum is
+    that dialect's own; a gang that neither waits for others nor holds pods has no waiting time."""
+    raw = written(obj)
+    if raw is _NOTHING:
+        return {}
+    values = read(raw)
+    waits = values.non_strict or values.groups or values.waiting_ns
+    return {
+        "holds": bool(values.non_strict),
+        "group": values.groups or (),
+        "waiting_ns": values.waiting_ns or default_waiting_ns if waits else 0,
+        "match_policy": values.policy or ONCE_SATISFIED,
+    }
+
+
+def start_complaints(obj: Obj) -> Iterator[str]:
+    """The bad values among them, and those that do not count there."""
+    raw = written(obj)
+    if raw.minimum is not None:
+        yield f"min-available has no effect on a {obj['kind']}: its own minimum counts"
+    if raw.total is not None:
+        yield f"total-number has no effect on a {obj['kind']}"
+    yield from read(raw._replace(minimum=None, total=None)).complaints
 
 
 def count(text: str) -> int | None:

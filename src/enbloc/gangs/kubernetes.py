@@ -1,7 +1,8 @@
 """Kubernetes' own dialect: a `scheduling.k8s.io` PodGroup, and pods that name it in `spec.schedulingGroup`.
 
-Reads `schedulingPolicy` (`gang.minCount`, or `basic`: one by one), `priorityClassName` and `disruptionMode`, in
-v1alpha2 and v1beta1. PodGroups below one CompositePodGroup (v1alpha3) are one gang, and each is a role of it.
+Reads `schedulingPolicy` (`gang.minCount`, or `basic`: one by one), `priorityClassName`, `preemptionPolicy` and
+`disruptionMode`, in v1alpha2 and v1beta1. PodGroups below one CompositePodGroup (v1alpha3) are one gang, and each is a
+role of it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
 from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
+from enbloc.config import Koordinator
 from enbloc.gangs import topology
 from enbloc.gangs.composite import Composites, parent_of
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
-from enbloc.gangs.gang_tree import fields_of
+from enbloc.gangs.gang_tree import DEEPEST, fields_of
 from enbloc.gangs.hints import hints_of
-from enbloc.gangs.koordinator_values import INT32_MAX
+from enbloc.gangs.koordinator_values import INT32_MAX, start_complaints, start_fields
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, with_records_of
 from enbloc.units import parse_timestamp
 
@@ -34,8 +36,8 @@ class Kubernetes(DeclaredGroups):
     name = "kubernetes"
     kinds = frozenset({kubernetes.POD_GROUP, kubernetes.COMPOSITE_POD_GROUP}) | GangPriorities.kinds
 
-    def __init__(self, priorities: GangPriorities) -> None:
-        super().__init__(priorities)
+    def __init__(self, priorities: GangPriorities, koordinator: Koordinator = Koordinator()) -> None:  # noqa: B008
+        super().__init__(priorities, koordinator)
         self._composites = Composites()
         self._pods: dict[GangKey, dict[str, Obj]] = {}
         """By PodGroup and UID: a group may get a parent after its pods."""
@@ -45,12 +47,18 @@ class Kubernetes(DeclaredGroups):
     def observe(self, event: WatchEvent) -> Changed:
         if event.kind != kubernetes.COMPOSITE_POD_GROUP:
             return super().observe(event)
-        namespace = namespace_of(event.obj)
-        before = self._composite_keys(namespace)
+        namespace, name = namespace_of(event.obj), name_of(event.obj)
+        before = self._composites.top(namespace, name)
         self._composites.put(event.obj, event.type == "DELETED", is_composite=True)
-        children = [key for key, one in self._groups.items() if key.namespace == namespace and parent_of(one)]
-        gangs = dict.fromkeys((*before, *self._composite_keys(namespace), *children))
-        return Changed(tuple(gangs), tuple(pod for key in children for pod in self._pods.get(key, {}).values()))
+        after = self._composites.top(namespace, name)
+        tops = [self._composite_key(namespace, top) for top in (name, before, after) if top]
+        if before == after:
+            return Changed(tuple(dict.fromkeys(tops)))
+        below = [one for level in self._composites.below(namespace, name) for one in level]
+        inner = [self._composite_key(namespace, name_of(one)) for one in below if one["kind"] != "PodGroup"]
+        children = [GangKey(self.name, namespace, name_of(one)) for one in below if one["kind"] == "PodGroup"]
+        pods = tuple(pod for key in children for pod in self._pods.get(key, {}).values())
+        return Changed(tuple(dict.fromkeys((*tops, *inner, *children))), pods)
 
     def _observe_group(self, group: Obj, gone: bool) -> Changed:
         key = GangKey(self.name, namespace_of(group), name_of(group))
@@ -75,9 +83,6 @@ class Kubernetes(DeclaredGroups):
             if not of_group:
                 del self._pods[key]
         return NOTHING
-
-    def _composite_keys(self, namespace: str) -> list[GangKey]:
-        return [self._composite_key(namespace, name) for name in self._composites.names(namespace)]
 
     def _composite_key(self, namespace: str, name: str) -> GangKey:
         return GangKey(self.name, namespace, f"{_COMPOSITE}{name}")
@@ -111,13 +116,16 @@ class Kubernetes(DeclaredGroups):
         found = self.object(key)
         if found is None or found["kind"] == "PodGroup":
             return [found] if found is not None else []
-        return [found, *self._composites.members(key.namespace, name_of(found))]
+        below = self._composites.below(key.namespace, name_of(found))
+        return [found, *(one for level in below for one in level if one["kind"] == "PodGroup")]
 
     def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         if not key.name.startswith(_COMPOSITE):
             return super().undeclared(key, created_ns, queue)
         title = f"{key.namespace}/{key.name.removeprefix(_COMPOSITE)}"
         problem = f"CompositePodGroup {title} does not exist"
+        if self.object(key) is not None:
+            problem = f"CompositePodGroup {title} is below more than {DEEPEST} others, or they are in a cycle"
         return GangSpec(key=key, title=title, created_ns=created_ns, minimum=1, queue=queue, problem=problem)
 
     def _composite_spec(self, key: GangKey) -> GangSpec | None:
@@ -144,7 +152,9 @@ class Kubernetes(DeclaredGroups):
             object_uid=uid_of(root),
             observed=with_records_of(root),
             hints=hints_of(root),
-            never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
+            **start_fields(root, self._default_waiting_ns),
+            never_preempts=self._never_preempts(spec)
+            or any(self._never_preempts(view(one, kubernetes.PodGroup).spec) for one in self.objects(key)[1:]),
             problem=problem,
         )
 
@@ -174,11 +184,17 @@ class Kubernetes(DeclaredGroups):
             object_uid=uid_of(group),
             observed=with_records_of(group, GangStatus(started=_started(group))),
             hints=hints_of(group),
-            never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
+            **start_fields(group, self._default_waiting_ns),
+            never_preempts=self._never_preempts(spec),
             problem=next(_faults(spec), ""),
         )
 
+    def _never_preempts(self, spec: kubernetes.PodGroupSpec | kubernetes.CompositePodGroupSpec) -> bool:
+        """By its own policy, or by that of its class, which an API server copies (U2)."""
+        return spec.preemption_policy == "Never" or self._priorities.classes.never_preempts(spec.priority_class_name)
+
     def complaints(self, obj: Obj) -> Iterator[str]:
+        yield from start_complaints(obj)
         if obj["kind"] == "PodGroup":
             spec = view(obj, kubernetes.PodGroup).spec
             yield from _faults(spec)

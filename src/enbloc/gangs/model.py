@@ -6,11 +6,12 @@ Plain facts read from objects. The state of a gang's tasks (bound, waiting) is t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from enbloc.api.meta import Obj, Ref, annotations_of, uid_of
+from enbloc.api.core import DISRUPTED
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, uid_of
 from enbloc.api.volcano import DEFAULT_QUEUE as DEFAULT_QUEUE
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
@@ -81,6 +82,8 @@ class GangStatus(msgspec.Struct, frozen=True):
     """The UID of the object that carries these records: a gang without an object of its own has only pods."""
     records_bytes: int = claim_records.RECORDS_BYTES
     """What all records may have on that object beside its other annotations."""
+    evicted: str = ""
+    """When and for which gang its pods were evicted, if its object says so: it does until it starts again (G10)."""
 
 
 _UNKNOWN = GangStatus()
@@ -96,7 +99,18 @@ def with_records_of(home: Obj | None, status: GangStatus = _UNKNOWN) -> GangStat
         claims=claim_records.read_all(annotations),
         claim_home=uid_of(home),
         records_bytes=claim_records.room_beside(annotations),
+        evicted=_evicted(home),
     )
+
+
+_LONGEST: Final = 300
+"""Of a message that others may have written at most so many characters count."""
+
+
+def _evicted(home: Obj) -> str:
+    condition = condition_of(home, DISRUPTED) or {}
+    said = " ".join(str(condition.get("message") or "").split())[:_LONGEST]
+    return f"it was {said}" if condition.get("status") == "True" and said else ""
 
 
 class GangSpec(msgspec.Struct, frozen=True):
@@ -176,7 +190,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     longest_run_ns: int | None = None
     """The longest run time of its templates, in nanoseconds, if all of them declare one."""
     never_preempts: bool = False
-    """Whether its PriorityClass has `preemptionPolicy: Never` (P2)."""
+    """Whether it, or its PriorityClass, has `preemptionPolicy: Never` (P2, U2)."""
     complaints: tuple[Complaint, ...] = ()
     observed: GangStatus = GangStatus()
     recreated_by_us: bool = False
@@ -185,6 +199,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Why the API server refused to create one of its pods, if its controller says so (N4)."""
     unsupported: str = ""
     """A constraint of its objects that is not honoured: it is held (N1)."""
+    fault: str = ""
+    """What raised while its objects were looked at: it is held (S8)."""
     problem: str = ""
     """Why it cannot be scheduled (its object does not exist yet, its values are bad); empty: it can."""
 

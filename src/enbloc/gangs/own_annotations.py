@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from enbloc.gangs import claim_records, usage_records
+from enbloc.gangs import claim_records, lapse_records, usage_records
 from enbloc.gangs.hints import EXPECTED_START
 
 DECISION: Final = "enbloc.dev/decision"
@@ -30,6 +30,7 @@ OWN_ANNOTATIONS: Final = frozenset(
         EXPECTED_START,
         EXPECTED_START_DIGEST,
         usage_records.ANNOTATION,
+        lapse_records.ANNOTATION,
     }
 )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, controller_of, kind_named, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config.owner_kinds import OwnerKind
 from enbloc.gangs import topology
@@ -21,13 +21,12 @@ from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import count
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
 from enbloc.gangs.oldest_pod import Members, WithoutObject
-from enbloc.gangs.owner_kinds import Minima, Reference, applies, kind_of, minima_of, queue_of, references
+from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, queue_of, references
 from enbloc.gangs.workload import minimum_complaints
 from enbloc.units import parse_timestamp
 
-_DEFAULT_NAMESPACE = "default"
 _Place = tuple[str, Reference]
-"""A namespace, and how pods in it name an owner."""
+"""The owner's namespace, empty if it has none, and how pods name it."""
 
 
 class _Owner(NamedTuple):
@@ -61,7 +60,7 @@ class Owner(WithoutObject):
 
     def observe(self, event: WatchEvent) -> Changed:
         owner, uid = event.obj, uid_of(event.obj)
-        namespace = namespace_of(owner) or _DEFAULT_NAMESPACE
+        namespace = namespace_of(owner)
         places: list[_Place] = [(namespace, ("", uid)), (namespace, (event.kind, name_of(owner)))]
         before = self._owners.pop(uid, None)
         if event.type != "DELETED":
@@ -123,19 +122,23 @@ class Owner(WithoutObject):
     def _may_name_one(self, pod: Obj) -> bool:
         """Whether an entry can match: every pod is asked, and most have neither such an owner nor such a label."""
         owner = controller_of(pod)
-        return (owner is not None and kind_of(owner) in self.kinds) or not self._labels.isdisjoint(labels_of(pod))
+        return (owner is not None and kind_named(owner) in self.kinds) or not self._labels.isdisjoint(labels_of(pod))
 
     def _named(self, pod: Obj) -> Iterator[_Place]:
-        namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
-        return iter(dict.fromkeys((namespace, one) for _, one in references(self._entries, pod)))
+        return iter(dict.fromkeys(place for _, places in self._references(pod) for place in places))
+
+    def _references(self, pod: Obj) -> Iterator[tuple[OwnerKind, tuple[_Place, _Place]]]:
+        """The entries that a pod is of, and where its owner may be: in its own namespace, or in none (S1)."""
+        for entry, reference in references(self._entries, pod):
+            yield entry, ((namespace_of(pod), reference), ("", reference))
 
     def _found(self, pod: Obj) -> tuple[OwnerKind, Obj] | None:
         """The first entry that the pod and its owner match."""
-        namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
-        for entry, reference in references(self._entries, pod):
-            owner = self._owners.get(self._places.get((namespace, reference), ""))
-            if owner is not None and entry in owner.entries:
-                return entry, owner.obj
+        for entry, places in self._references(pod):
+            for place in places:
+                owner = self._owners.get(self._places.get(place, ""))
+                if owner is not None and entry in owner.entries:
+                    return entry, owner.obj
         return None
 
     def _key(self, pod: Obj) -> GangKey | None:

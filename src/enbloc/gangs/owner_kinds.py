@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from enbloc.api.meta import Obj, controller_of, labels_of
+from enbloc.api.meta import Obj, controller_of, kind_named, labels_of
 from enbloc.config.owner_kinds import Condition, OwnerKind, OwnerRole, Term
 from enbloc.gangs.koordinator_values import INT32_MAX
 
@@ -27,7 +27,7 @@ class Minima(NamedTuple):
 def references(entries: Iterable[OwnerKind], pod: Obj) -> Iterator[tuple[OwnerKind, Reference]]:
     """The entries that a pod is of, each with its owner by that entry."""
     labels, owner = labels_of(pod), controller_of(pod)
-    kind, uid = kind_of(owner) if owner is not None else "", str((owner or {}).get("uid") or "")
+    kind, uid = kind_named(owner) if owner is not None else "", str((owner or {}).get("uid") or "")
     for entry in entries:
         if entry.pod_label:
             found = (entry.kind, labels[entry.pod_label]) if labels.get(entry.pod_label) else None
@@ -35,12 +35,6 @@ def references(entries: Iterable[OwnerKind], pod: Obj) -> Iterator[tuple[OwnerKi
             found = ("", uid) if owner is not None and kind == entry.kind else None
         if found is not None and all(labels.get(key) == text for key, text in entry.pod_labels.items()):
             yield entry, found
-
-
-def kind_of(owner: Mapping[str, Any]) -> str:
-    """The id of the kind that an owner reference names."""
-    group, slash, _ = str(owner.get("apiVersion") or "").partition("/")
-    return f"{owner.get('kind')}.{group}" if slash else str(owner.get("kind"))
 
 
 def applies(entry: OwnerKind, owner: Obj) -> bool:

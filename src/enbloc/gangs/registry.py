@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, labels_of, name_of, number_in
+from enbloc.api.meta import Obj, labels_of, name_of, namespace_of, number_in
 from enbloc.api.workloads import COMPLETION_INDEX
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as ArbitratorSettings
@@ -69,9 +69,9 @@ class GangRegistry:
         """`owner_kinds`: the kinds whose pods are grouped by owner."""
         self._priorities = GangPriorities(tenancy)
         self._dialects: tuple[Dialect, ...] = (
-            Volcano(self._priorities),
+            Volcano(self._priorities, koordinator),
             Koordinator(koordinator),
-            Kubernetes(self._priorities),
+            Kubernetes(self._priorities, koordinator),
             KubernetesWorkload(),
             Kai(self._priorities),
             Yunikorn(),
@@ -96,6 +96,15 @@ class GangRegistry:
         if event.kind in GangPriorities.kinds and not self._priorities.observe(event):
             return Changed()
         return _all([dialect.observe(event) for dialect in self._dialects if event.kind in dialect.kinds])
+
+    def reads(self, key: GangKey) -> bool:
+        """Whether it is a gang's, of a known dialect."""
+        return key.dialect in self._by_name
+
+    def keys_of(self, kind: str, obj: Obj) -> tuple[GangKey, ...]:
+        """The gangs that an object of this kind may declare under its own name."""
+        asked = [dialect for dialect in self._dialects if kind in dialect.kinds - GangPriorities.kinds]
+        return tuple(GangKey(dialect.name, namespace_of(obj), name_of(obj)) for dialect in asked)
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         return _all([dialect.observe_pod(pod, gone) for dialect in self._dialects])

@@ -115,7 +115,7 @@ def multiples_of(text: str | None) -> tuple[PodTopology, ...]:
 def _gather_rules(text: str | None) -> list[dict[str, Any]]:
     try:
         rules = json.loads(text).get("gatherStrategy") if text else None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return []
     listed = rules if isinstance(rules, list) else []
     return [one for one in listed if isinstance(one, dict) and isinstance(one.get("layer"), str)]
@@ -191,7 +191,7 @@ def _of_kueue(annotations: Mapping[str, str]) -> Iterator[PodTopology]:
 def _layers(text: str) -> dict[str, int] | None:
     try:
         listed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     found: dict[str, int] = {}
     for one in listed if isinstance(listed, list) else ():

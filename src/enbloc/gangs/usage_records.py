@@ -11,11 +11,10 @@ from typing import Final
 
 import msgspec
 
-from enbloc.gangs import record_digests
-from enbloc.gangs.record_digests import SEAL_CHARS, Keyring, parted
+from enbloc.gangs.record_digests import SEAL_CHARS, parted
 
 ANNOTATION: Final = "enbloc.dev/usage"
-VERSION: Final = 1
+VERSION: Final = 2
 MOST_ACCOUNTS: Final = 1_000
 """A queue remembers at most 1,000 accounts; with names of at most 63 characters they fit in an annotation."""
 RECORD_BYTES: Final = 192 * 1024
@@ -28,8 +27,8 @@ class AccountRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
     usage_ns: int
     """Nanoseconds of the whole cluster, decayed to that instant."""
     as_of_ns: int
-    rate_ppb: int
-    """The part of the cluster that it has used since then, in billionths."""
+    rate: int
+    """The part of the cluster that it has used since then: 10¹⁵ is all of it (in version 1: 10⁹)."""
 
 
 class UsageRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,25 +44,20 @@ def read(text: str | None) -> UsageRecord | None:
         return None
     try:
         record = msgspec.json.decode(parted(text)[1], type=UsageRecord)
-    except (msgspec.DecodeError, UnicodeEncodeError, ValueError):
+    except (msgspec.DecodeError, UnicodeEncodeError, ValueError, RecursionError):
         return None
-    if record.version != VERSION or len(record.accounts) > MOST_ACCOUNTS:
+    if record.version not in (1, VERSION) or len(record.accounts) > MOST_ACCOUNTS:
         return None
     for one in record.accounts.values():
-        if not all(0 <= number <= _MOST for number in (one.usage_ns, one.as_of_ns, one.rate_ppb)):
+        if not all(0 <= number <= _MOST for number in (one.usage_ns, one.as_of_ns, one.rate)):
             return None
-    return record
+    if record.version == VERSION:
+        return record
+    accounts = {
+        name: AccountRecord(one.usage_ns, one.as_of_ns, one.rate * 10**6) for name, one in record.accounts.items()
+    }
+    return UsageRecord(accounts)
 
 
 def write(record: UsageRecord) -> str:
     return msgspec.json.encode(record, order="deterministic").decode()
-
-
-def sealed(keyring: Keyring, queue_uid: str, body: str) -> str:
-    """The text of a record with its digest: it counts on the Queue with this UID only."""
-    return record_digests.sealed(keyring, ("usage", queue_uid), body)
-
-
-def is_ours(keyring: Keyring, queue_uid: str, text: str) -> bool:
-    """Whether this scheduler, or one with the same keys, wrote the text on the Queue with this UID."""
-    return len(text) <= RECORD_BYTES + SEAL_CHARS and record_digests.is_sealed(keyring, ("usage", queue_uid), text)

@@ -1,7 +1,8 @@
 """Volcano's dialect: a PodGroup, and pods that name it by annotation (V1, M3). Queues are read by the engine.
 
 Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `minResources`, `queue`,
-`priorityClassName`) and of a Job only what its PodGroup does not say: its name, and its templates' priority.
+`priorityClassName`, and Koordinator's annotations on how it starts: K1) and of a Job only what its PodGroup does not
+say: its name, and its templates' priority.
 """
 
 from __future__ import annotations
@@ -18,22 +19,34 @@ from enbloc.api.meta import (
     Ref,
     annotations_of,
     condition_of,
+    controller_key,
     controller_of,
+    key_of,
     labels_of,
     name_of,
     namespace_of,
     number_in,
     uid_of,
 )
+from enbloc.api.workloads import MOST_PODS
 from enbloc.api.writes import WatchEvent
+from enbloc.config import Koordinator
 from enbloc.gangs import topology
 from enbloc.gangs.declared_groups import DeclaredGroups
-from enbloc.gangs.dialect import NOTHING, Changed
+from enbloc.gangs.dialect import NOTHING, Changed, refusal_of, without_object
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority
 from enbloc.gangs.gang_tree import fields_of
 from enbloc.gangs.hints import hints_of, pod_hints
+from enbloc.gangs.koordinator_values import start_complaints, start_fields
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template, with_records_of
-from enbloc.gangs.volcano_sub_groups import read, role_of
+from enbloc.gangs.volcano_sub_groups import (
+    Partitions,
+    Policies,
+    partition_tree,
+    partitions_fault,
+    partitions_of,
+    read,
+)
 from enbloc.units import parse_timestamp
 
 ENQUEUED = "Enqueued"
@@ -47,7 +60,7 @@ TRIED = frozenset({"Unschedulable", "QueueFull"})
 """Reasons of a group that was attempted."""
 
 STARTED = frozenset({"Running", "Unknown", "Completed"})
-"""Phases of a PodGroup whose minimum has run; they end when none of its pods is left."""
+"""Phases of a PodGroup of which members have run; they end when none of its pods is left."""
 
 
 class Volcano(DeclaredGroups):
@@ -56,14 +69,17 @@ class Volcano(DeclaredGroups):
     name = "volcano"
     kinds = frozenset({volcano.POD_GROUP, volcano.JOB}) | GangPriorities.kinds
 
-    def __init__(self, priorities: GangPriorities) -> None:
-        super().__init__(priorities)
+    def __init__(self, priorities: GangPriorities, koordinator: Koordinator = Koordinator()) -> None:  # noqa: B008
+        super().__init__(priorities, koordinator)
         self._jobs: dict[str, Obj] = {}
         self._tasks_of_job: dict[str, _TaskFacts] = {}
         self._groups_of_job: dict[str, GangKey] = {}
+        self._refused: dict[GangKey, Obj] = {}
+        """Jobs whose PodGroup could not be created, under the key that it would have."""
         self._pods: dict[GangKey, dict[str, Obj]] = {}
         """The pods of each PodGroup, by UID: sub-groups are formed from their labels."""
         self._group_of_pod: dict[str, GangKey] = {}
+        self._policies: dict[GangKey, Policies] = {}
 
     def observe(self, event: WatchEvent) -> Changed:
         if event.kind == volcano.JOB:
@@ -83,13 +99,7 @@ class Volcano(DeclaredGroups):
             self._group_of_pod[uid] = key
         if before == key and known is not None and labels_of(known) == labels_of(pod):
             return NOTHING
-        return Changed(tuple(one for one in dict.fromkeys((before, key)) if one is not None and self._policies(one)))
-
-    def _policies(self, key: GangKey) -> list[volcano.SubGroupPolicy]:
-        group = self._groups.get(key)
-        if group is None or not (group.get("spec") or {}).get("subGroupPolicy"):
-            return []
-        return view(group, volcano.PodGroup).spec.sub_group_policy or []
+        return Changed(tuple(one for one in dict.fromkeys((before, key)) if one is not None and one in self._policies))
 
     def member(self, pod: Obj) -> Membership | None:
         gang = _group_of(pod)
@@ -98,20 +108,32 @@ class Volcano(DeclaredGroups):
         annotations, labels = annotations_of(pod), labels_of(pod)
         role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
         index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
-        policies = self._policies(gang)
-        return Membership(gang, (role_of(policies, labels) if policies else "") or role, number_in(index))
+        number, policies = number_in(index), self._policies.get(gang)
+        of_role = self._partitions(gang).get(role) if policies is None else None
+        if of_role is not None:
+            return Membership(gang, of_role.role_of(role, number), number)
+        return Membership(gang, (policies.role_of(labels) if policies else "") or role, number)
+
+    def _partitions(self, key: GangKey) -> Mapping[str, Partitions]:
+        """By role of its Job: the partitions of which not all are needed."""
+        group = self._groups.get(key)
+        facts = self._tasks_of_job.get(controller_key(group, volcano.JOB)) if group is not None else None
+        return facts.partitions if facts is not None else {}
 
     def spec(self, key: GangKey) -> GangSpec | None:
         group = self._groups.get(key)
         if group is None:
-            return None
+            made = (self._refused.get(key) or {"spec": {}})["spec"]
+            return without_object(key, self._refused.get(key), made.get("minAvailable"), made.get("queue") or "")
         job = self.job(group)
-        facts = self._tasks_of_job.get(uid_of(job)) if job is not None else None
+        facts = self._tasks_of_job.get(key_of(job)) if job is not None else None
         spec = _gang(key, group, job, facts or _NO_TASKS, self._priorities)
-        policies = self._policies(key)
-        if not policies:
-            return spec
-        found = read(view(group, volcano.PodGroup).spec, map(labels_of, self._pods.get(key, {}).values()))
+        start = start_fields(group, self._default_waiting_ns)
+        spec = msgspec.structs.replace(spec, **start) if start else spec
+        policies = self._policies.get(key)
+        if policies is None:
+            return _with_partitions(spec, facts.partitions) if facts is not None and facts.partitions else spec
+        found = read(view(group, volcano.PodGroup).spec, policies, map(labels_of, self._pods.get(key, {}).values()))
         if found.tree is not None:
             fields = fields_of(found.tree, spec.minimum)
             return msgspec.structs.replace(spec, **{**fields, "topology": spec.topology})
@@ -125,40 +147,60 @@ class Volcano(DeclaredGroups):
 
     def job(self, group: Obj) -> Obj | None:
         """The Job that owns a PodGroup."""
-        owner = controller_of(group)
-        return self._jobs.get(owner.get("uid") or "") if owner else None
+        return self._jobs.get(controller_key(group, volcano.JOB))
 
     def complaints(self, obj: Obj) -> Iterator[str]:
         if obj["kind"] != "Pod":
             name = (obj.get("spec") or {}).get("priorityClassName") or ""
             yield from self._priorities.complaints(namespace_of(obj), name)
+            if self.job(obj) is None:  # its PodGroup has copies of what the Job says
+                yield from start_complaints(obj)
 
     def _observe_group(self, group: Obj, gone: bool) -> Changed:
-        key, owner = GangKey(self.name, namespace_of(group), name_of(group)), controller_of(group)
-        policies = self._policies(key)
+        key, job = GangKey(self.name, namespace_of(group), name_of(group)), controller_key(group, volcano.JOB)
+        before, partitions = self._policies.pop(key, None), self._partitions(key)
         changed = super()._observe_group(group, gone)
-        if owner and gone:
-            self._groups_of_job.pop(owner.get("uid") or "", None)
-        elif owner:
-            self._groups_of_job[owner.get("uid") or ""] = key
-        regrouped = policies != self._policies(key)  # its pods may have other roles now
+        written = (group.get("spec") or {}).get("subGroupPolicy")
+        if written and not gone:
+            if before is None or before.written != written:
+                policies = Policies(written, view(group, volcano.PodGroup).spec.sub_group_policy or [])
+            else:
+                policies = before
+            self._policies[key] = policies
+        if job and gone:
+            self._groups_of_job.pop(job, None)
+        elif job:
+            self._groups_of_job[job] = key
+        # Its pods may have other roles now.
+        regrouped = before is not self._policies.get(key) or partitions != self._partitions(key)
         return changed._replace(pods=(*changed.pods, *self._pods.get(key, {}).values())) if regrouped else changed
 
     def _observe_job(self, job: Obj, gone: bool) -> Changed:
-        uid = uid_of(job)
-        known = self._jobs.get(uid)
+        own = key_of(job)
+        known, facts = self._jobs.get(own), self._tasks_of_job.get(own, _NO_TASKS)
         if gone:
-            self._jobs.pop(uid, None)
-            self._tasks_of_job.pop(uid, None)
+            self._jobs.pop(own, None)
+            self._tasks_of_job.pop(own, None)
         else:
-            self._jobs[uid] = job
+            self._jobs[own] = job
+        group = GangKey(self.name, namespace_of(job), f"{name_of(job)}-{uid_of(job)}")
+        refused = refusal_of(self._refused.pop(group, None))
+        if not gone and refusal_of(job):
+            self._refused[group] = job
+        if refused != refusal_of(self._refused.get(group)):
+            return Changed((group,))
         # From a real API server equal specs come as different objects.
         if not gone and known is not None and (known["spec"] is job["spec"] or known["spec"] == job["spec"]):
             return NOTHING  # only its status changed
         if not gone:
-            self._tasks_of_job[uid] = _TaskFacts(_wave_numbers(job), _partitions(job), _longest_run_ns(job))
-        key = self._groups_of_job.get(uid)
-        return Changed((key,)) if key else NOTHING
+            self._tasks_of_job[own] = _TaskFacts(
+                _wave_numbers(job), _slices(job), _longest_run_ns(job), _partitions(job)
+            )
+        key = self._groups_of_job.get(own)
+        if key is None:
+            return NOTHING
+        regrouped = facts.partitions != self._partitions(key)
+        return Changed((key,), tuple(self._pods.get(key, {}).values()) if regrouped else ())
 
 
 def _group_of(pod: Obj) -> GangKey | None:
@@ -172,9 +214,22 @@ class _TaskFacts(NamedTuple):
     wave_of: dict[str, int]
     slices_of_role: dict[str, tuple[topology.PodTopology, ...]]
     longest_run_ns: int | None
+    partitions: Mapping[str, Partitions] = {}
+    """Of roles that do not need all of them."""
 
 
 _NO_TASKS: Final = _TaskFacts({}, {}, None)
+
+
+def _with_partitions(spec: GangSpec, partitions: Mapping[str, Partitions]) -> GangSpec:
+    """T0: a gang of which some partitions are needed."""
+    fault = partitions_fault(partitions.values())
+    if spec.waves and not fault:
+        fault = "minPartitions below totalPartitions beside dependsOn is not honoured in this version"
+    if fault:
+        return msgspec.structs.replace(spec, unsupported=fault)
+    fields = fields_of(partition_tree(spec.minima, partitions), spec.minimum)
+    return msgspec.structs.replace(spec, **{**fields, "topology": spec.topology, "first_wave": {}})
 
 
 def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, priorities: GangPriorities) -> GangSpec:
@@ -192,7 +247,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, prioriti
     waves = _waves(group, spec, job)
     is_whole_job = annotations_of(group).get(volcano.WHOLE_JOB) == "true"
     before_start = status.phase in ("", "Pending", "Inqueue")
-    templates = _templates(spec.min_task_member or {}, job) if is_whole_job else {}
+    templates = _templates(spec.min_task_member or {}, job, priorities) if is_whole_job else {}
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{job_name or key.name}",
@@ -204,7 +259,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, prioriti
         more_waves=waves.more,
         later={role: template for role, template in templates.items() if role in waves.later},
         templates=templates,
-        first_wave=_templates(waves.begun, job) if before_start else {},
+        first_wave=_templates(waves.begun, job, priorities) if before_start else {},
         queue=spec.queue or DEFAULT_QUEUE,
         priority=own.value,
         limited_class=own.limited_class,
@@ -224,14 +279,19 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, prioriti
     )
 
 
-def _partitions(job: Obj | None) -> dict[str, tuple[topology.PodTopology, ...]]:
+def _partitions(job: Obj) -> dict[str, Partitions]:
+    found = {task.get("name") or "": partitions_of(task.get("partitionPolicy")) for task in _tasks(job)}
+    return {role: partitions for role, partitions in found.items() if partitions is not None}
+
+
+def _slices(job: Obj | None) -> dict[str, tuple[topology.PodTopology, ...]]:
     """T3: the partitions of a task are slices of its pods by index."""
     found: dict[str, tuple[topology.PodTopology, ...]] = {}
     for task in _tasks(job):
         policy = task.get("partitionPolicy")
         place = topology.of_network_topology(policy.get("networkTopology")) if isinstance(policy, dict) else None
         size = policy.get("partitionSize") if isinstance(policy, dict) else None
-        if place is not None and isinstance(size, int) and size > 0:
+        if place is not None and isinstance(size, int) and size > 0 and partitions_of(policy) is None:
             found[task.get("name") or ""] = (topology.PodTopology(place, slices=(size,)),)
     return found
 
@@ -246,7 +306,7 @@ def _status(group: Obj, phase: str) -> GangStatus:
         enqueued_at_ns=_enqueued_at_ns(group),
         enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
         tried=(condition_of(group, ATTEMPTED) or {}).get("status") == "True",
-        started=phase in STARTED,
+        started=phase in ("Running", "Completed"),  # one whose decision was cut off may be Unknown (G11)
         finished=phase == "Completed",
     )
     return with_records_of(group, status)
@@ -313,16 +373,23 @@ def _wave_numbers(job: Obj | None) -> dict[str, int]:
     return found if any(found.values()) else {}
 
 
-def _templates(minima: Mapping[str, int], job: Obj | None) -> dict[str, Template]:
+def _templates(minima: Mapping[str, int], job: Obj | None, priorities: GangPriorities) -> dict[str, Template]:
     found = {}
+    inherited = job["spec"].get("priorityClassName") or "" if job is not None else ""
+    if job is not None and not priorities.counts(namespace_of(job), inherited):
+        inherited = ""
     for task in _tasks(job):
         name = task.get("name") or ""
-        count = minima.get(name, 0)
+        replicas = task.get("replicas")
+        count = min(minima.get(name, 0), MOST_PODS if replicas is None else replicas, MOST_PODS)
         if count > 0:
             template = task["template"]
             labels = (template.get("metadata") or {}).get("labels") or {}
             asked = topology.of_pod({"metadata": template.get("metadata") or {}})
-            found[name] = Template(count, template["spec"], labels, asked)
+            spec = template["spec"]
+            if inherited and not spec.get("priorityClassName"):  # as its pods will be
+                spec = {**spec, "priorityClassName": inherited}
+            found[name] = Template(count, spec, labels, asked)
     return found
 
 

@@ -1,4 +1,5 @@
 """Volcano's `subGroupPolicy` (T0): the sub-groups of a PodGroup are roles of the gang, each with its minimum and place.
+So are the partitions of a Job's role, if not all of them are needed.
 
 Pods that match a policy's selector form one sub-group for each combination of values of its `matchLabelKeys`. A
 sub-group needs `subGroupSize` pods, and a policy `minSubGroups` sub-groups. Where a policy leaves a choice of
@@ -7,14 +8,15 @@ sub-groups, the gang has a tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from heapq import merge
+from typing import Any, NamedTuple
 
 from enbloc.api import volcano
 from enbloc.api.meta import selector_of
-from enbloc.gangs.gang_tree import Vertex
+from enbloc.gangs.gang_tree import Vertex, size_fault
 from enbloc.gangs.topology import TopologyConstraint, of_network_topology
-from enbloc.units import natural_key
+from enbloc.units import Requirement, Selector, natural_key
 
 
 class SubGroups(NamedTuple):
@@ -26,22 +28,46 @@ class SubGroups(NamedTuple):
     """Why the policies cannot be honoured."""
 
 
-def role_of(policies: Sequence[volcano.SubGroupPolicy], labels: Mapping[str, str]) -> str:
-    """The sub-group of a pod; empty if it is in none."""
-    for policy in policies:
-        if _matches(policy, labels):
-            return _name(policy, [labels.get(key, "") for key in policy.match_label_keys or ()])
-    return ""
+class Policies:
+    """The policies of one PodGroup, found by the labels of pods: a pod is not compared with each of many."""
+
+    def __init__(self, written: Sequence[Any], listed: Sequence[volcano.SubGroupPolicy]) -> None:
+        self.written = written
+        self.listed = listed
+        self._selectors: dict[int, Selector] = {}
+        self._by_label: dict[tuple[str, str | None], list[int]] = {}
+        """By key and value, or by key alone: positions of policies that match only pods with this label."""
+        self._of_any: list[int] = []
+        for number, policy in enumerate(listed):
+            try:
+                own = selector_of(policy.label_selector) or Selector(())
+            except ValueError:
+                continue  # it matches no pod
+            keys = [Requirement(key, "Exists") for key in policy.match_label_keys or ()]
+            selector = self._selectors[number] = Selector((*own.requirements, *keys))
+            needed = next((one for one in selector.requirements if one.operator in ("In", "Exists")), None)
+            if needed is None:
+                self._of_any.append(number)
+                continue
+            for value in needed.values or (None,):
+                self._by_label.setdefault((needed.key, value), []).append(number)
+
+    def of(self, labels: Mapping[str, str]) -> volcano.SubGroupPolicy | None:
+        """The first policy that a pod matches."""
+        found = [self._of_any]
+        for label in (*labels.items(), *((key, None) for key in labels)):
+            found.append(self._by_label.get(label, []))
+        numbers = merge(*found)
+        return next((self.listed[one] for one in numbers if self._selectors[one].matches(labels)), None)
+
+    def role_of(self, labels: Mapping[str, str]) -> str:
+        """The sub-group of a pod; empty if it is in none."""
+        policy = self.of(labels)
+        return _role(policy, labels) if policy is not None else ""
 
 
-def _matches(policy: volcano.SubGroupPolicy, labels: Mapping[str, str]) -> bool:
-    if any(key not in labels for key in policy.match_label_keys or ()):
-        return False
-    try:
-        selector = selector_of(policy.label_selector)
-    except ValueError:
-        return False
-    return selector is None or selector.matches(labels)
+def _role(policy: volcano.SubGroupPolicy, labels: Mapping[str, str]) -> str:
+    return _name(policy, [labels.get(key, "") for key in policy.match_label_keys or ()])
 
 
 def _name(policy: volcano.SubGroupPolicy, values: Sequence[str]) -> str:
@@ -49,18 +75,25 @@ def _name(policy: volcano.SubGroupPolicy, values: Sequence[str]) -> str:
     return "-".join([policy.name, *(value for value in values if value != policy.name)])
 
 
-def read(spec: volcano.PodGroupSpec, pods: Iterable[Mapping[str, str]]) -> SubGroups:
+def size_fault_of(policies: Sequence[volcano.SubGroupPolicy], found: Mapping[str, Sized] | None = None) -> str:
+    """Why there are more sub-groups than a gang may have; `found`: those that exist, by policy."""
+    exist = found or {}
+    count = sum(1 + max(policy.min_sub_groups or 0, len(exist.get(policy.name, ()))) for policy in policies)
+    return size_fault(count, 2, "policies and sub-groups of spec.subGroupPolicy")
+
+
+def read(spec: volcano.PodGroupSpec, known: Policies, pods: Iterable[Mapping[str, str]]) -> SubGroups:
     """The minima and places of the sub-groups that exist. `pods`: the labels of the gang's pods."""
-    policies = spec.sub_group_policy or ()
-    if not policies:
-        return SubGroups()
+    policies = known.listed
     if any(spec.min_task_member or {}):
         return SubGroups(unsupported="spec.subGroupPolicy beside minTaskMember is not honoured in this version")
     found: dict[str, dict[str, None]] = {policy.name: {} for policy in policies}
     for labels in pods:
-        policy = next((one for one in policies if _matches(one, labels)), None)
+        policy = known.of(labels)
         if policy is not None:
-            found[policy.name][role_of((policy,), labels)] = None
+            found[policy.name][_role(policy, labels)] = None
+    if fault := size_fault_of(policies, found):
+        return SubGroups(unsupported=fault)
     sizes = {policy.name: max(policy.sub_group_size or 1, 1) for policy in policies}
     whole = sum(sizes[name] * len(roles) for name, roles in found.items())
     minima: dict[str, int] = {}
@@ -83,3 +116,44 @@ def read(spec: volcano.PodGroupSpec, pods: Iterable[Mapping[str, str]]) -> SubGr
         return SubGroups(minima, places)
     whole_gang = of_network_topology(spec.network_topology)
     return SubGroups(tree=Vertex("", len(vertices), tuple(vertices), whole_gang))
+
+
+class Partitions(NamedTuple):
+    """The partitions of a role of which some are needed: pods by index, `size` in each."""
+
+    size: int
+    total: int
+    minimum: int
+    place: TopologyConstraint | None
+
+    def role_of(self, role: str, number: int | None) -> str:
+        return role if number is None else f"{role}-{number // self.size}"
+
+
+def partitions_of(policy: object) -> Partitions | None:
+    """Of a `partitionPolicy`; `None` if it leaves no choice of partitions."""
+    found = policy if isinstance(policy, dict) else {}
+    size, total, minimum = (found.get(key) for key in ("partitionSize", "totalPartitions", "minPartitions"))
+    if not (isinstance(size, int) and isinstance(total, int) and isinstance(minimum, int)):
+        return None
+    if size < 1 or not 0 < minimum < total:
+        return None
+    return Partitions(size, total, minimum, of_network_topology(found.get("networkTopology")))
+
+
+def partitions_fault(partitions: Iterable[Partitions]) -> str:
+    """Why there are more partitions than a gang may have."""
+    return size_fault(sum(1 + one.total for one in partitions), 2, "partitions")
+
+
+def partition_tree(minima: Mapping[str, int], partitions: Mapping[str, Partitions]) -> Vertex:
+    """`minima`: of all roles that have one."""
+    vertices = []
+    for role, minimum in minima.items():
+        found = partitions.get(role)
+        if found is None:
+            vertices.append(Vertex(role, minimum))
+            continue
+        leaves = tuple(Vertex(f"{role}-{n}", found.size, topology=found.place) for n in range(found.total))
+        vertices.append(Vertex(f"role {role}", found.minimum, leaves))
+    return Vertex("", len(vertices), tuple(vertices))

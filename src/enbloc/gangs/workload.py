@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from enbloc.api import volcano
 from enbloc.api.kinds import WORKLOADS, kind_id
-from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, controller_key, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import topology
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
@@ -34,40 +34,42 @@ class Workload(WithoutObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._owners: dict[str, Obj] = {}
-        """Owners that ask for a gang, by UID. Pods of others are kept too: an owner may be observed after them."""
+        self._owners: dict[GangKey, Obj] = {}
+        """Owners that ask for a gang. Pods of others are kept too: an owner may be observed after them."""
 
     # Watch events
 
     def observe(self, event: WatchEvent) -> Changed:
-        uid = uid_of(event.obj)
-        before = self._owners.pop(uid, None)
+        key = GangKey(self.name, namespace_of(event.obj) or DEFAULT_NAMESPACE, uid_of(event.obj))
+        before = self._owners.pop(key, None)
         if event.type != "DELETED" and _minimum(event.obj) is not None:
-            self._owners[uid] = event.obj
-        if before is None and uid not in self._owners:
+            self._owners[key] = event.obj
+        if before is None and key not in self._owners:
             return NOTHING
-        key = GangKey(self.name, namespace_of(event.obj) or DEFAULT_NAMESPACE, uid)
-        moved = (before is None) != (uid not in self._owners)
+        moved = (before is None) != (key not in self._owners)
         members = self._members.get(key) if moved else None
         return Changed((key,), tuple(members.pods.values()) if members is not None else ())
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
-        owner = _owner_uid(pod)
-        if not owner:
+        key = self._key(pod)
+        if key is None:
             return NOTHING
-        changed = self._observe_member(GangKey(self.name, namespace_of(pod), owner), pod, gone)
-        return changed if owner in self._owners else NOTHING
+        changed = self._observe_member(key, pod, gone)
+        return changed if key in self._owners else NOTHING
 
     # Gangs
 
+    def _key(self, pod: Obj) -> GangKey | None:
+        """By the workload that controls the pod; `None` if none does."""
+        owner = controller_key(pod, *WORKLOADS)
+        return GangKey(self.name, *owner.split("/", 1)) if owner else None
+
     def member(self, pod: Obj) -> Membership | None:
-        owner = _owner_uid(pod)
-        if owner not in self._owners:
-            return None
-        return Membership(GangKey(self.name, namespace_of(pod), owner), "", None)
+        key = self._key(pod)
+        return Membership(key, "", None) if key in self._owners else None
 
     def spec(self, key: GangKey) -> GangSpec | None:
-        owner = self._owners.get(key.name)
+        owner = self._owners.get(key)
         if owner is None:
             return None
         created = owner["metadata"].get("creationTimestamp")
@@ -105,13 +107,3 @@ def _minimum(owner: Obj) -> int | None:
     text = annotations_of(owner).get(volcano.GROUP_MIN_MEMBER)
     asked = count(text) if text else None
     return 1 if asked is None and topology.of_owner(owner) is not None else asked
-
-
-def _owner_uid(pod: Obj) -> str:
-    """The UID of the workload that controls a pod; empty if none does."""
-    owner = controller_of(pod)
-    if owner is None:
-        return ""
-    group, slash, _ = str(owner.get("apiVersion") or "").partition("/")
-    kind = f"{owner.get('kind')}.{group}" if slash else str(owner.get("kind"))
-    return (owner.get("uid") or "") if kind in WORKLOADS else ""

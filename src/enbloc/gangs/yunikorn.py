@@ -29,6 +29,9 @@ MOST_MEMBERS = 2000
 """The placeholders of one application are bounded: an annotation costs its author nothing (S2)."""
 _PLACEHOLDER_FIELDS = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 
+_AS_THE_FIRST = ("priorityClassName", "activeDeadlineSeconds")
+"""What members have as the oldest pod has it: it decides which quotas count them (S9)."""
+
 
 class TaskGroups(NamedTuple):
     """The task groups that a pod declares, as templates; or why they cannot be read."""
@@ -111,7 +114,11 @@ class Yunikorn:
         home = application.oldest() if application is not None else None
         if application is None or declared is None or home is None:
             return None
-        templates = declared.templates
+        own = {key: home["spec"][key] for key in _AS_THE_FIRST if home["spec"].get(key) is not None}
+        templates = {
+            role: msgspec.structs.replace(one, pod_spec={**own, **one.pod_spec}) if own else one
+            for role, one in declared.templates.items()
+        }
         minima = {role: min(one.count, application.counts[role]) for role, one in templates.items()}
         lacking = {role: one.count - minima[role] for role, one in templates.items()}
         created = home["metadata"].get("creationTimestamp")

@@ -36,6 +36,8 @@ class Node(msgspec.Struct, frozen=True, rename="camel"):
     resources: Mapping[str, Use]
     reserved: Mapping[str, int] = {}
     """By gang that waits: for how many of its pods room is set aside here (R7)."""
+    reserved_room: Mapping[str, Mapping[str, int]] = {}
+    """By gang: what these pods request, in nano-units by resource."""
     labels: Mapping[str, str] = {}
 
 
@@ -56,7 +58,10 @@ class Queue(msgspec.Struct, frozen=True, rename="camel"):
 
 def read_nodes(objects: Objects, reading: Reading, gangs: Sequence[Gang]) -> list[Node]:
     reserved: dict[str, dict[str, int]] = {}
+    rooms: dict[str, dict[str, Mapping[str, int]]] = {}
     for gang in gangs:
+        for name, amounts in gang.room_aside.items():
+            rooms.setdefault(name, {})[gang.gang] = amounts
         for name, count in gang.set_aside.items():
             reserved.setdefault(name, {})[gang.gang] = count
     used: dict[str, Counter[str]] = {}
@@ -71,9 +76,8 @@ def read_nodes(objects: Objects, reading: Reading, gangs: Sequence[Gang]) -> lis
         names = [name for name in capacity if name != "pods"]
         resources = {name: Use(taken[name], capacity[name].nanos) for name in names}
         labels = dict(labels_of(obj))
-        rows.append(
-            Node(name_of(obj), _word(obj), taken["pods"] // NANO, resources, reserved.get(name_of(obj), {}), labels)
-        )
+        name, pods = name_of(obj), taken["pods"] // NANO
+        rows.append(Node(name, _word(obj), pods, resources, reserved.get(name, {}), rooms.get(name, {}), labels))
     return sorted(rows, key=lambda row: natural_key(row.node))
 
 

@@ -147,9 +147,9 @@ def _nodes(
                 held[name] = held.get(name, 0.0) + nanos / NANO
     claims: dict[str, list[list[Any]]] = {}
     for number, gang in enumerate(overview.gangs):
-        each = {name: nanos / NANO for name, nanos in gang.largest.items()}
         for node, count in gang.set_aside.items():
-            claims.setdefault(node, []).append([number, {name: value * count for name, value in each.items()}])
+            room = {name: nanos / NANO for name, nanos in gang.room_aside.get(node, {}).items()}
+            claims.setdefault(node, []).append([number, room, count])
     labels = {name_of(obj): labels_of(obj) for obj in objects.get("Node", ())}
     groups = Trees(objects, reading).group_of()
     return [

@@ -11,9 +11,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from enbloc.api import volcano
 from enbloc.api.core import DISRUPTED
-from enbloc.api.meta import Obj, condition_of
+from enbloc.api.kinds import kind_id
+from enbloc.api.meta import Obj, condition_of, controller_of, name_of
+from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.model import GangSpec
+from enbloc.listing import listed, plural
 
 WAITING, PREEMPTED, RUNNING, CRASH_LOOP = "Waiting", "Preempted", "Running", "CrashLoop"
 FAILED, FINISHED = "Failed", "Finished"
@@ -23,6 +27,8 @@ RUNS: Final = frozenset({RUNNING, CRASH_LOOP})
 RANK: Final = {WAITING: 0, PREEMPTED: 0, RUNNING: 1, CRASH_LOOP: 1, FAILED: 2, FINISHED: 3}
 """Waiting gangs come first, those that have ended last."""
 
+_LONGEST: Final = 200
+"""Of what a pod says of its end, at most so many characters are shown."""
 _JOB_FAILED: Final = ("Failed", "Terminated")
 _BACKOFF: Final = "CrashLoopBackOff"
 
@@ -37,15 +43,21 @@ def state_of(
         return FAILED
     if spec.observed.finished or (ended and not alive and not pods.get("waiting")):
         return FAILED if pods.get("failed", 0) and pods.get("succeeded", 0) < max(spec.minimum, 1) else FINISHED
-    if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
-        return CRASH_LOOP if any(map(_crashes, members)) else RUNNING
+    enough = alive + pods.get("succeeded", 0) >= spec.minimum
+    if alive and (enough or not (pods.get("waiting") or evicted_for(group) or _is_true(group, UNSCHEDULABLE))):
+        return CRASH_LOOP if any(map(_crashes, members)) else RUNNING  # it started, whatever it has lost since
     return PREEMPTED if evicted_for(group) else WAITING
 
 
 def evicted_for(group: Obj | None) -> str:
     """What the gang's object says about the eviction of its pods, while it has not started again."""
-    condition = condition_of(group, DISRUPTED) if group is not None else None
-    return str(condition.get("message") or "") if condition and condition.get("status") == "True" else ""
+    condition = _is_true(group, DISRUPTED)
+    return str(condition.get("message") or "") if condition else ""
+
+
+def _is_true(group: Obj | None, kind: str) -> Mapping[str, Any] | None:
+    condition = condition_of(group, kind) if group is not None else None
+    return condition if condition and condition.get("status") == "True" else None
 
 
 def _phase_of(job: Obj | None) -> str:
@@ -105,6 +117,48 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
         reasons = sorted({str(pod["status"]["reason"]) for pod in failed if pod["status"].get("reason")})
         parts.append(_with_codes(f"{text} ({', '.join(reasons)})" if reasons else text, failed))
     return "; ".join(parts)
+
+
+def losses(spec: GangSpec, pods: Mapping[str, int], members: Sequence[Obj]) -> str:
+    """Of a gang that runs: which pods failed, and why; if it is below its minimum, what becomes of that."""
+    parts = []
+    failed = [pod for pod in members if (pod.get("status") or {}).get("phase") == "Failed"]
+    if failed:
+        named = listed([f"{name_of(pod)} ({_why_failed(pod)})" for pod in failed])
+        parts.append(f"{len(failed)} of {plural(len(members), 'pod')} failed: {named}")
+    left = sum(pods.get(state, 0) for state in ("running", "starting", "succeeded"))
+    if left < spec.minimum and not pods.get("waiting"):
+        parts.append(f"it is below its minimum of {spec.minimum}: {_what_next(failed or members)}")
+    return "; ".join(parts)
+
+
+def _why_failed(pod: Obj) -> str:
+    status = pod["status"]
+    ended = [(one.get("state") or {}).get("terminated") or {} for one in _containers(pod)]
+    said = (status.get("message"), *(one.get("message") for one in ended))
+    why = [*exit_codes([pod]), *filter(None, (status.get("reason"), next(filter(None, said), "")))]
+    return " ".join(": ".join(map(str, why)).split())[:_LONGEST] or "it does not say why"
+
+
+def _what_next(pods: Sequence[Obj]) -> str:
+    """Who may recreate pods, by the owner of the first."""
+    owner = controller_of(pods[0]) or {}
+    if not owner:
+        return "no controller owns its pods, so nobody recreates them"
+    name = f"{owner.get('kind')} {owner.get('name')}"
+    if kind_id(owner) == volcano.JOB:
+        return f"{name} recreates pods that are deleted, and failed ones only by a policy for PodFailed"
+    return f"whether they are recreated is up to {name}"
+
+
+def no_replicas(job: Obj | None) -> str:
+    """That a Job asks for no pods."""
+    tasks = ((job or {}).get("spec") or {}).get("tasks")
+    roles = [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+    if not roles or any(role.get("replicas") for role in roles):
+        return ""
+    names = listed([str(role.get("name")) for role in roles])
+    return f"no pod is asked for: replicas of role {names} {'is' if len(roles) == 1 else 'are'} 0"
 
 
 def later_roles(job: Obj | None, roles: Collection[str]) -> str:

@@ -18,9 +18,11 @@ from enbloc.api.meta import (
     condition_of,
     controller_of,
     is_terminating,
+    key_of,
     labels_of,
     name_of,
     namespace_of,
+    owner_key,
     uid_of,
 )
 from enbloc.api.reasons import PendingReason
@@ -28,9 +30,10 @@ from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
 from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.gangs.claim_records import Record, with_nodes
+from enbloc.gangs.claim_records import Record, by_role, with_nodes
 from enbloc.gangs.hints import EXPECTED_START
-from enbloc.gangs.model import GangKey
+from enbloc.gangs.lenient import LenientRegistry
+from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.inspect.gang_states import (
@@ -44,9 +47,12 @@ from enbloc.inspect.gang_states import (
     evicted_for,
     exit_codes,
     later_roles,
+    losses,
+    no_replicas,
     state_of,
     what_ended,
 )
+from enbloc.runtime.held_gangs import log_fault
 from enbloc.units import NANO, instant_of, parse_timestamp
 
 _Name = tuple[str, str]
@@ -89,6 +95,8 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     """When the scheduler expects it to start, if it has a forecast (R8)."""
     set_aside: Mapping[str, int] = {}
     """By node: how many of its pods have a claim there (a reservation or a nomination)."""
+    room_aside: Mapping[str, Mapping[str, int]] = {}
+    """By node: what these pods request, in nano-units by resource."""
     largest: Mapping[str, int] = {}
     """Nano-units by resource: the most that one of its waiting pods requests."""
     labels: Mapping[str, str] = {}
@@ -120,7 +128,7 @@ class Reading:
 
     def __init__(self, objects: Objects, config: Config | None = None) -> None:
         """`config`: the scheduler's, where it is known."""
-        self.registry = GangRegistry.of(config) if config is not None else GangRegistry()
+        self.registry = LenientRegistry.of(config) if config is not None else LenientRegistry()
         self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
         self.keys: list[GangKey] = []
         self._known: dict[str, dict[_Name, Obj]] = {}
@@ -185,12 +193,12 @@ class Reading:
 
     def _observe_job(self, event: WatchEvent, dirty: set[GangKey]) -> None:
         if event.kind in _JOBS:
-            uid = uid_of(event.obj)
-            self._jobs[uid] = event.obj
+            own = key_of(event.obj)
+            self._jobs[own] = event.obj
             if event.type == "DELETED":
-                del self._jobs[uid]
-            if uid in self._gang_of_job:
-                dirty.add(self._gang_of_job[uid])
+                del self._jobs[own]
+            if own in self._gang_of_job:
+                dirty.add(self._gang_of_job[own])
 
     def _refresh(self, dirty: set[GangKey]) -> None:
         """Makes the rows of gangs that changed anew."""
@@ -201,13 +209,15 @@ class Reading:
             else:
                 self.members.pop(key, None)
                 self._pods_of.pop(key, None)
-            row = self._row(key, self.members.get(key, []))
-            if row is None and not pods:
-                self._rows.pop(key, None)
-                self.rooms.pop(key, None)
-            else:
-                self._rows[key] = row
-                self.rooms[key] = self._room(key, self.members.get(key, []), row.gang if row is not None else "")
+            self._rows.pop(key, None)
+            self.rooms.pop(key, None)
+            try:
+                row = self._row(key, self.members.get(key, []))
+                if row is not None or pods:
+                    room = self._room(key, self.members.get(key, []), row.gang if row is not None else "")
+                    self._rows[key], self.rooms[key] = row, room
+            except Exception as failure:  # S8: one gang that cannot be shown hides no other
+                log_fault(key, failure)
         self.keys = list(self._rows)
         if len(self._requests) > 2 * len(self._gang_of) + _SPARE:
             self._requests.clear()
@@ -270,7 +280,7 @@ class Reading:
             if pod_is in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
                 nodes[node] = nodes.get(node, 0) + 1
         own, group = [pod for _, pod in members], registry.object(key)
-        owner = str((controller_of(group) or {}).get("uid") or "") if group is not None else ""
+        owner = owner_key(group, controller_of(group)) if group is not None else ""
         if owner:
             self._gang_of_job[owner] = key
         job = self._jobs.get(owner)
@@ -278,12 +288,15 @@ class Reading:
         waits = state in WAITS
         condition = (_waiting_condition(group, own) or _own_condition(own)) if waits else {}
         is_others = condition.get("reason") == PendingReason.OTHER_SCHEDULER and registry.spec(key) is None
-        problem = "" if is_others else spec.problem  # whose PodGroup may be one of the other scheduler's API (N4)
+        # Whose PodGroup may be one of the other scheduler's API (N4).
+        problem = "" if is_others else spec.problem or spec.fault
         message = problem or str(condition.get("message") or "") if waits else what_ended(state, own, job)
         if state == RUNNING:
-            message = later_roles(job, roles)
+            message = "; ".join(filter(None, (losses(spec, pods, own), later_roles(job, roles))))
+        elif waits and not members and not message:
+            message = no_replicas(job)
         if state == PREEMPTED:
-            message = "; ".join(filter(None, (evicted_for(group), message)))
+            message = message or evicted_for(group)
         priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
         return Gang(
             gang=spec.title,
@@ -302,10 +315,31 @@ class Reading:
             since=str(condition.get("lastTransitionTime") or ""),
             expected_start=_expected(registry.home(key)) if waits else "",
             set_aside=_set_aside(spec.observed.claims.values(), self._node_names) if waits else {},
+            room_aside=self._room_aside(spec, members) if waits else {},
             largest=self._largest(own) if waits else {},
             labels=dict(labels_of(self._labelled(key, members))),
             exit_codes=exit_codes(own) if state in (CRASH_LOOP, FAILED) else {},
         )
+
+    def _room_aside(self, spec: GangSpec, members: list[tuple[str, Obj]]) -> dict[str, dict[str, int]]:
+        """What claims set aside by node: of pods by their names, of pods to come by their role's template."""
+        found: dict[str, Counter[str]] = {}
+
+        def add(nodes: Mapping[str, int], requests: Mapping[str, int]) -> None:
+            for node, count in nodes.items():
+                amounts = found.setdefault(node, Counter())
+                for name, nanos in requests.items():
+                    amounts[name] += count * nanos
+
+        for kind, record in spec.observed.claims.items():
+            named = with_nodes(record, self._node_names)
+            if kind.names_pods:
+                for _, pod in members:
+                    add(named.places(name_of(pod)), self.requests(pod))
+            for role, nodes in {} if kind.names_pods else by_role(named, spec.templates).items():
+                if role in spec.templates:
+                    add(nodes, pod_requests(view(dict(spec.templates[role].pod_spec), core.PodSpec)))
+        return {node: dict(amounts) for node, amounts in sorted(found.items())}
 
     def _labelled(self, key: GangKey, members: list[tuple[str, Obj]]) -> Obj:
         found = self.registry.object(key)
@@ -371,19 +405,22 @@ _OF_API_SERVER: Final = "Scheduling is blocked due to non-empty scheduling gates
 
 
 def _waiting_condition(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
-    """The condition that says why: on the gang's object, else on its first pod that waits."""
+    """The condition that says why: on the gang's object, else on its first pod that waits, of its minimum if it may."""
     if obj is not None:
         condition = condition_of(obj, "Unschedulable")
         if condition is not None and condition.get("status") == "True":
             return condition
+    of_surplus = None
     for pod in sorted(pods, key=name_of):
         condition = condition_of(pod, "PodScheduled")
         if condition is None or condition.get("status") != "False":
             continue
         message = str(condition.get("message") or "")
-        if message and not message.startswith(_OF_API_SERVER):
+        if message and condition.get("reason") == PendingReason.SURPLUS:
+            of_surplus = of_surplus or condition
+        elif message and not message.startswith(_OF_API_SERVER):
             return condition
-    return None
+    return of_surplus
 
 
 def _own_condition(pods: list[Obj]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,17 @@ class Overview(msgspec.Struct, frozen=True, rename="camel"):
     """NAMESPACE/NAME of a gang's pods and PodGroup → the gang."""
     trees: Trees | None = None
     """The node trees, where they were asked for."""
+
+
+class Scheduler(NamedTuple):
+    """Whether a scheduler runs on the cluster that was read (`None`: unknown), and how that is known: a clause."""
+
+    runs: bool | None = None
+    how: str = "these objects do not say"
+
+
+UNKNOWN: Final = Scheduler()
+IN_UP: Final = Scheduler(True, "in this `enbloc up`")
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -115,11 +126,7 @@ def sentence(gang: Gang) -> str:
     if gang.message:
         until = f"; it is expected to start at {gang.expected_start}" if gang.expected_start else ""
         message = f"{gang.message.rstrip('.')}{until}" if until else gang.message
-        return (
-            ended(f"It was preempted and waits again: {message}")
-            if gang.state == PREEMPTED
-            else waits_sentence(message)
-        )
+        return ended(f"It waits again: {message}") if gang.state == PREEMPTED else waits_sentence(message)
     if not gang.pods:
         return "It waits: none of its pods has been created yet."
     return "It waits: the scheduler has not said why yet."
@@ -202,6 +209,10 @@ def nodes_json(overview: Overview, limit: int | None = None) -> list[dict[str, A
             "pods": node.pods,
             "resources": _resources_json(node.resources),
             "reserved": dict(node.reserved),
+            "reservedRoom": {
+                gang: {name: amount(name, nanos) for name, nanos in room.items()}
+                for gang, room in node.reserved_room.items()
+            },
         }
         for node in overview.nodes[:limit]
     ]

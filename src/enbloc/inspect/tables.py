@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,13 +15,15 @@ from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, PREEMPTED, RUNNING, W
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview
 from enbloc.inspect.topology import Domain
-from enbloc.listing import listed
-from enbloc.units import SECOND, parse_timestamp
+from enbloc.listing import listed, plural
+from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
 _STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
 _MOST_ROWS = 1_000
 _MOST_AHEAD = 8
 _STORAGE = "ephemeral-storage"
+_UID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+"""In the name of a Job's PodGroup."""
 
 
 def _table(*columns: str) -> Table:
@@ -134,8 +137,15 @@ def _has_reserved(rows: Sequence[Node | Domain]) -> bool:
 
 
 def _reserved(row: Node | Domain, rows: Sequence[Node | Domain]) -> list[str]:
-    """The cell of the column RESERVED, if there is one: gangs, and for how many pods of each."""
-    return [", ".join(f"{gang} ({count})" for gang, count in row.reserved.items())] if _has_reserved(rows) else []
+    """The cell of the column RESERVED, if there is one: gangs, for how many pods of each, and how much."""
+    if not _has_reserved(rows):
+        return []
+    cells = []
+    for gang, count in row.reserved.items():
+        room = row.reserved_room.get(gang, {})
+        amounts = [f"{readable(name, nanos)} {name}" for name, nanos in room.items() if nanos]
+        cells.append(f"{gang} ({': '.join(filter(None, [str(count), ', '.join(amounts)]))})")
+    return [", ".join(cells)]
 
 
 def _resources(rows: Sequence[Node | Domain]) -> list[str]:
@@ -151,22 +161,11 @@ def _use(node: Node | Domain, name: str) -> str:
     return f"{readable(name, use.used)}/{readable(name, use.capacity)}" if use is not None else ""
 
 
-def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = False) -> Table:
-    names = _resources(overview.nodes)
+def nodes_table(overview: Overview, rows: int = _MOST_ROWS) -> Table:
     table = _table(*node_columns(overview))
     for node in overview.nodes[:rows]:
-        cells = []
-        for name in names:
-            use = node.resources.get(name)
-            cells.append(f"{_bar(use.percent)} {_use(node, name)}" if bars and use is not None else _use(node, name))
-        cells += map(escape, _reserved(node, overview.nodes))
-        table.add_row(escape(node.node), escape(node.status), str(node.pods), *cells)
+        table.add_row(*map(escape, node_cells(node, overview)))
     return table
-
-
-def _bar(percent: int) -> str:
-    full = min(max(percent, 0), 100) // 10
-    return "█" * full + "░" * (10 - full)
 
 
 def explanation_lines(explanation: Explanation, now_ns: int) -> list[str]:
@@ -197,9 +196,17 @@ def explanation_lines(explanation: Explanation, now_ns: int) -> list[str]:
     if explanation.state in WAITS or explanation.remedies:
         lines += _what_to_do(explanation, now_ns)
     for number, event in enumerate(explanation.story[-_MOST_AHEAD:]):
-        text = f"{event['at']} {event['about']}: {event['what']}: {event['message']}"
+        about = _UID.sub("", event["about"])
+        text = f"{_short_time(event['at'], now_ns)} {about}: {event['what']}: {event['message']}"
         lines.append(_line("" if number else "story", text))
     return lines
+
+
+def _short_time(at: str, now_ns: int) -> str:
+    """The time of day; of another day than now with its date."""
+    day, _, time = at.partition("T")
+    shown = time.rstrip("Z").partition(".")[0]
+    return shown if format_timestamp(now_ns).startswith(day) else f"{day} {shown}"
 
 
 def _waiting(figures: Mapping[str, Any]) -> str:
@@ -221,8 +228,8 @@ def _group(group: Mapping[str, Any]) -> str:
     shape = ", ".join(f"{name} {amount}" for name, amount in group["shape"].items())
     free = ", ".join(f"{name} {amount}" for name, amount in group["mostFree"].items())
     why = ", ".join(f"{count} {reason}" for reason, count in group["rejected"].items())
-    like = f"{counted(group['nodes'], 'node')} like {group['like']} ({shape})"
-    fit = f"{counted(group['fit'], 'pod')} fit{'s' if group['fit'] == 1 else ''}" if group["fit"] else ""
+    like = f"{plural(group['nodes'], 'node')} like {group['like']} ({shape})"
+    fit = f"{plural(group['fit'], 'pod')} fit{'s' if group['fit'] == 1 else ''}" if group["fit"] else ""
     return f"{like}: {', '.join(filter(None, (fit, why)))}; most free on one: {free or 'everything'}"
 
 
@@ -247,10 +254,6 @@ def _what_to_do(explanation: Explanation, now_ns: int) -> list[str]:
 
 def _line(label: str, text: str) -> str:
     return f"  {label:<11} {text}"
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def human(nanos: int) -> str:

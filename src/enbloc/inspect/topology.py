@@ -33,6 +33,7 @@ class Domain(msgspec.Struct, frozen=True, rename="camel"):
     pods: int
     resources: Mapping[str, Use]
     reserved: Mapping[str, int]
+    reserved_room: Mapping[str, Mapping[str, int]]
     """By gang that waits: for how many of its pods room is set aside here."""
 
 
@@ -116,8 +117,11 @@ def _domain(tree: str, level: str, domain: str, nodes: Sequence[Node]) -> Domain
     used: Counter[str] = Counter()
     capacity: Counter[str] = Counter()
     reserved: Counter[str] = Counter()
+    rooms: dict[str, Counter[str]] = {}
     for node in nodes:
         reserved.update(node.reserved)
+        for gang, amounts in node.reserved_room.items():
+            rooms.setdefault(gang, Counter()).update(amounts)
         for name, use in node.resources.items():
             used[name] += use.used
             capacity[name] += use.capacity
@@ -130,4 +134,5 @@ def _domain(tree: str, level: str, domain: str, nodes: Sequence[Node]) -> Domain
         pods=sum(node.pods for node in nodes),
         resources={name: Use(used[name], capacity[name]) for name in capacity},
         reserved=dict(reserved),
+        reserved_room=rooms,
     )

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of
 from enbloc.api.writes import Refused
-from enbloc.config import where_alone
+from enbloc.config import Config, where_alone
 from enbloc.library.inputs import ConfigLike, Manifests, amounts_of, config_of, scenario_of
 from enbloc.up.cluster import LocalCluster
 from enbloc.up.options import Options
@@ -44,7 +44,8 @@ class Cluster:
         speed: float = 1.0,
     ) -> None:
         self._scenario = scenario_of(manifests)
-        self._config = where_alone(config_of(config))
+        self.config: Config = where_alone(config_of(config))
+        """The scheduler's."""
         self._directory = tempfile.TemporaryDirectory(prefix="enbloc-")
         self.kubeconfig: Path = Path(self._directory.name) / "kubeconfig"
         """Readable by its owner only; gone when the cluster stops."""
@@ -97,8 +98,8 @@ class Cluster:
         self._call(lambda cluster: cluster.store.delete(ref))
 
     async def _start(self) -> None:
-        self._cluster = LocalCluster(self._options, self._config, self._scenario, self._refuse, lambda obj, text: None)
-        self.address, _ = await self._cluster.start(pages_of(self._cluster, self._config).handlers())
+        self._cluster = LocalCluster(self._options, self.config, self._scenario, self._refuse, lambda obj, text: None)
+        self.address, _ = await self._cluster.start(pages_of(self._cluster, self.config).handlers())
 
     def _refuse(self, obj: Obj, why: Refused) -> None:
         self.refused.append((f"{namespace_of(obj)}/{name_of(obj)}".lstrip("/"), str(why)))

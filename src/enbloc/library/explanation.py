@@ -9,6 +9,7 @@ import msgspec
 from enbloc.advice.explanation import explain as explain_objects
 from enbloc.api.meta import Obj
 from enbloc.config import Config
+from enbloc.inspect.overview import IN_UP, UNKNOWN
 from enbloc.library.cluster import Cluster
 from enbloc.library.inputs import ConfigLike, Manifests, config_of, scenario_of
 from enbloc.scenario.live_objects import resumed
@@ -28,12 +29,13 @@ def explain(
     `where`: manifests, which are simulated to their end, or to `until` (`"1h30m"`); a snapshot, as it is; or a running
     `Cluster`. `gang`: `namespace/name`, or a name alone. Raises `KeyError` if there is no such gang.
     """
-    used = config_of(config)
+    used, scheduler = config_of(config), UNKNOWN
     if isinstance(where, Cluster):
         objects, now_ns = where.situation((*KINDS, "Event"))
+        used, scheduler = where.config if config is None else used, IN_UP
     else:
         objects, now_ns = situation_of(scenario_of(where), used, parse_duration(until) if until is not None else None)
-    found = explain_objects(objects, now_ns, used, gang)
+    found = explain_objects(objects, now_ns, used, gang, scheduler)
     if found is None:
         raise KeyError(f"there is no gang {gang!r}")
     plain: dict[str, Any] = msgspec.to_builtins(found)

@@ -11,6 +11,7 @@ import msgspec
 from enbloc.advice.advise import advise
 from enbloc.library.inputs import ConfigLike, Manifests, config_of, scenario_of
 from enbloc.library.plot import Bar, Picture, gantt
+from enbloc.listing import plural
 from enbloc.scenario.scenario import with_nodes, with_run_time
 from enbloc.sim.result import CUT_OFF
 from enbloc.sim.result import Result as Simulated
@@ -56,8 +57,10 @@ class Result:
 
     def to_pandas(self, what: Literal["gangs", "timeline"] = "gangs") -> pandas.DataFrame:
         """The gangs, or the timeline, as a DataFrame. Needs pandas."""
-        import pandas
-
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("to_pandas needs pandas, which is not installed: pip install pandas") from None
         return pandas.DataFrame(self.gangs if what == "gangs" else self.timeline)
 
     def plot(self) -> Picture:
@@ -66,7 +69,7 @@ class Result:
 
     def __repr__(self) -> str:
         started = sum(gang["started"] is not None for gang in self.gangs)
-        return f"<enbloc.Result: {started} gangs started, {len(self.pending)} wait, end at {self.end:g} s>"
+        return f"<enbloc.Result: {plural(started, 'gang')} started, {len(self.pending)} wait, end at {self.end:g} s>"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{column}</th>" for column in _COLUMNS)

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused, WatchEvent, Write
 from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
@@ -21,10 +22,12 @@ from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
+from enbloc.controllers.workloads.controller import WorkloadController
 from enbloc.engine.engine import Engine
 from enbloc.gangs.record_digests import SIMULATED, Keyring
 from enbloc.runtime.cycle_metrics import CycleMetrics
-from enbloc.runtime.scheduler import Scheduler
+from enbloc.runtime.guarded_controller import GuardedController
+from enbloc.runtime.scheduler import Scheduler, listing_order
 from enbloc.runtime.transport import ImmediateTransport
 from enbloc.units import SECOND, format_timestamp
 
@@ -92,7 +95,8 @@ class ControlPlane:
         self._transport = ImmediateTransport(cluster)
         self.scheduler = Scheduler(self._transport, config, scheduler_names, keyring, metrics=metrics)
         own = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
-        self._controllers = [*own, *more]
+        count = metrics.failed if metrics is not None else lambda: None
+        self._controllers = [GuardedController(one, self._known, count) for one in (*own, *more)]
         self._watch = self._list_and_watch()
 
     @property
@@ -103,12 +107,15 @@ class ControlPlane:
         """Lists every kind that a component observes, then watches from there."""
         kinds = self.scheduler.kinds.union(*(controller.kinds for controller in self._controllers))
         oldest: int | None = None
-        for kind in sorted(kinds, key=_listing_order):
+        for kind in sorted(kinds, key=listing_order):
             objects, version = self._cluster.list(kind)
             oldest = version if oldest is None else min(oldest, version)
             for obj in objects:
                 self._observe(WatchEvent("ADDED", kind, obj))
         return self._cluster.watch(kinds, oldest or 0)
+
+    def _known(self, kind: str) -> list[Obj]:
+        return self._cluster.list(kind)[0]
 
     def _observe(self, event: WatchEvent) -> None:
         if event.kind in self.scheduler.kinds:
@@ -163,14 +170,17 @@ class ControlPlane:
         self.scheduler.status_writer.send_ready()
         for _ in range(MOST_CYCLES):
             self.scheduler.cycle(now_ns)
-            if self._transport.sent > before or not self.engine.busy():
+            if self.scheduler.torn:
+                self._catch_up()
+                self.scheduler.rebuild(self._known)
+            elif self._transport.sent > before or not self.scheduler.busy():
                 break
         self._catch_up()
         return self._transport.sent > before
 
     def due(self) -> int | None:
         """The next instant (ns) at which a timer fires; `None` without one."""
-        timers = [self.engine.due(), self._status_due(), *(controller.due() for controller in self._controllers)]
+        timers = [self.scheduler.due(), self._status_due(), *(controller.due() for controller in self._controllers)]
         return min((timer for timer in timers if timer is not None), default=None)
 
     def _status_due(self) -> int | None:
@@ -186,14 +196,11 @@ class ControlPlane:
             at_ns = entry.pop("expected_start_ns")
             if at_ns is not None:
                 entry["expectedStart"] = format_timestamp(at_ns)
-        return found
+        workloads = [one.inner for one in self._controllers if isinstance(one.inner, WorkloadController)]
+        refused = {entry["gang"]: entry for one in workloads for entry in one.waiting()}
+        return [entry for entry in found if entry["gang"] not in refused] + list(refused.values())
 
     def close(self) -> None:
         self._watch.close()
         if self._writes is not None:
             self._writes.close()
-
-
-def _listing_order(kind: str) -> tuple[bool, str]:
-    """Pods last: the objects that they belong to are known by then, and no pod is read twice."""
-    return (kind == "Pod", kind)

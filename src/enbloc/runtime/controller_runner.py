@@ -23,6 +23,7 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.controllers.controller import Controller
+from enbloc.runtime.damping import Damper
 from enbloc.runtime.expectations import Expectation, Observed, version_of
 from enbloc.runtime.task_group import TaskGroup
 from enbloc.runtime.transport import WritePriority
@@ -65,6 +66,9 @@ class ControllerRunner:
         self._expected: dict[str, Expectation] = {}
         """By UID: writes whose watch event has not come."""
         self._all_met = asyncio.Event()
+        self._damper: Damper[tuple[Ref, str]] = Damper()
+        self._late: dict[tuple[Ref, str], asyncio.TimerHandle] = {}
+        """By object and subresource: writes that were put off."""
         self._priority = WritePriority.STATUS if only_reports else WritePriority.CONTROLLER
         self._only_reports = only_reports
         self._unread_since_s: float | None = None
@@ -121,6 +125,8 @@ class ControllerRunner:
 
     async def end(self, within_s: float) -> None:
         """Waits for the round that is under way, without its watch events; cancels it if it takes longer."""
+        for late in self._late.values():
+            late.cancel()
         if self._round is not None:
             self._expected.clear()
             self._all_met.set()
@@ -153,6 +159,8 @@ class ControllerRunner:
         if isinstance(write, EmitEvent):
             self._emit(write)
             return
+        if isinstance(write, Patch) and self._put_off(write, now_ns):
+            return
         try:
             made = await self._queue.send(write, self._priority)
         except Refused as why:
@@ -162,6 +170,21 @@ class ControllerRunner:
         if expectation is not None and _ref(write).kind in self.kinds:
             self._expected[expectation.uid] = expectation
             self._check(expectation.uid)  # its event may have come before its answer
+
+    def _put_off(self, write: Patch, now_ns: int) -> bool:
+        """Whether this object is written too often: of the writes that are put off the last is sent."""
+        key, loop = (write.ref, write.subresource), asyncio.get_running_loop()
+        late = self._late.pop(key, None)
+        if late is not None:
+            late.cancel()
+        if self._damper.admit(key, loop.time()):
+            return False
+        self._late[key] = loop.call_at(self._damper.next_s(key), self._send_late, write, now_ns)
+        return True
+
+    def _send_late(self, write: Patch, now_ns: int) -> None:
+        self._late.pop((write.ref, write.subresource), None)
+        self._tasks.start(self._send(write, now_ns))
 
     def _check(self, uid: str) -> None:
         expectation = self._expected.get(uid)

@@ -68,6 +68,11 @@ class CycleMetrics:
         self._claims = Counter(
             "enbloc_claims", "Claims that began: reservations, holds, nominations, waves.", ["kind"], registry=None
         )
+        self._faults = Counter(
+            "enbloc_internal_errors",
+            "What raised in this program: a gang is held with reason InternalError, or a step is repeated.",
+            registry=None,
+        )
         self.volcano = VolcanoMetrics() if volcano else None
         self.collectors: list[Collector] = [
             self._start_s,
@@ -76,8 +81,13 @@ class CycleMetrics:
             self._bound_pods,
             self._evictions,
             self._claims,
+            self._faults,
             *([self.volcano] if self.volcano is not None else []),
         ]
+
+    def failed(self) -> None:
+        """Something raised (S8)."""
+        self._faults.inc()
 
     def bound(self, seconds: float, uid: str) -> None:
         """A pod's Binding was answered, this long after its decision."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from enbloc.api.meta import Obj, condition_of
 from enbloc.engine.diagnosis.released import note_in
-
-UNSCHEDULABLE: Final = "Unschedulable"
-"""The condition of a gang's object that says why it waits (G10)."""
+from enbloc.gangs.dialect import UNSCHEDULABLE
 
 
 def waited_before(obj: Obj | None) -> bool:

@@ -51,14 +51,16 @@ class Executor:
         emit: Callable[[EmitEvent], None],
         wake: Callable[[], None] = lambda: None,
         measure: Measure = lambda bound, seconds, uid: None,
+        failed: Callable[[WritePlan, Exception], None] | None = None,
     ) -> None:
         """`measure` is called for each Binding: whether it was accepted, the seconds since its decision, the pod's
-        UID."""
+        UID; `failed` if something raised while a plan was carried out (S8)."""
         self._transport = transport
         self._refused = refused
         self._emit = emit
         self._wake = wake
         self._measure = measure
+        self._failed = failed
         self._cycle = 0
         self._last: dict[tuple[GangKey, bool], Task[None]] = {}
         """The plan that the next one of a gang waits for; plans that only inform have a line of their own."""
@@ -129,6 +131,15 @@ class Executor:
     # ---- one plan
 
     async def _run(self, plan: WritePlan, cycle: int, earlier: list[Task[None]]) -> None:
+        try:
+            await self._carry_out(plan, cycle, earlier)
+        except Exception as failure:
+            if self._failed is None:
+                raise
+            self._failed(plan, failure)
+            self._wake()
+
+    async def _carry_out(self, plan: WritePlan, cycle: int, earlier: list[Task[None]]) -> None:
         if earlier:
             await self._transport.wait(earlier)
         if plan.needs_base and any(self._base_failed.get(gang, 0) >= cycle for gang in plan.gangs):

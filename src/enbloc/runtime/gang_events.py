@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
+from enbloc.api import volcano
 from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Obj, Ref, controller_of, namespace_of, uid_of
+from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import BindPod, EmitEvent
 from enbloc.engine.decisions import Bind, Evict
 from enbloc.listing import listed
@@ -35,6 +37,13 @@ def _owner_of(group: Obj) -> tuple[Ref, str] | None:
     if not all(owner.get(field) for field in ("apiVersion", "kind", "name", "uid")):
         return None
     return Ref(kind_id(owner), namespace_of(group), owner["name"]), owner["uid"]
+
+
+def waits(group: Obj, reason: str, message: str, *, as_volcano: bool) -> EmitEvent:
+    """That a gang waits. `as_volcano`: scripts of Volcano's users match on the one reason that it has."""
+    if as_volcano and kind_id(group) == volcano.POD_GROUP and reason != PendingReason.UNSCHEDULABLE:
+        reason, message = PendingReason.UNSCHEDULABLE.value, f"{reason}: {message}"
+    return on_gang(group, "Warning", reason, message)
 
 
 def enqueued(group: Obj) -> EmitEvent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from enbloc.api import volcano
@@ -28,6 +28,7 @@ from enbloc.runtime.controller_runner import ControllerRunner
 from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.engine_metrics import EngineMetrics
 from enbloc.runtime.expectations import Observed
+from enbloc.runtime.guarded_controller import GuardedController
 from enbloc.runtime.live_transport import LiveTransport
 from enbloc.runtime.metrics import Metrics
 from enbloc.runtime.recorder import Recorder
@@ -80,9 +81,8 @@ class LiveControlPlane:
         """Whether all existing objects were observed."""
         self.scheduler: Scheduler | None = None
         self._names = scheduler_names
-        self._counted: CycleMetrics | None = None
+        self._counted = self._metrics.count_decisions(volcano=config.volcano_metrics)
         if SCHEDULER in parts:
-            self._counted = self._metrics.count_decisions(volcano=config.volcano_metrics)
             self.scheduler = self._make_scheduler(config, keyring, recorder)
             self._status_writer = self.scheduler.status_writer
         else:
@@ -109,13 +109,12 @@ class LiveControlPlane:
             self._counted,
         )
         scheduler.translator.recorder = recorder
-        engine = scheduler.engine
-        self._metrics.registry.register(EngineMetrics(lambda: engine, volcano=config.volcano_metrics))
+        self._metrics.registry.register(EngineMetrics(lambda: scheduler.engine, volcano=config.volcano_metrics))
         return scheduler
 
     def _make_runner(self, controller: Controller) -> ControllerRunner:
         return ControllerRunner(
-            controller,
+            GuardedController(controller, self._known, self._counted.failed),
             self._tasks,
             self._queue,
             self._observed,
@@ -136,9 +135,15 @@ class LiveControlPlane:
         """Lists everything, and watches from then on. Decides nothing until `lead`."""
         await self._cluster.start(self.kinds, self._observe)
         if self.scheduler is not None and not self._cluster.serves(volcano.QUEUE):
-            for queue in volcano.BUILT_IN_QUEUES:  # no Queue can exist: all gangs are in the default queue
+            for queue in self._known(volcano.QUEUE):
                 self.scheduler.observe(WatchEvent("ADDED", volcano.QUEUE, queue))
         self.is_ready = True
+
+    def _known(self, kind: str) -> Iterable[Obj]:
+        """The objects of a kind as they were last observed."""
+        if kind == volcano.QUEUE and not self._cluster.serves(kind):
+            return volcano.BUILT_IN_QUEUES  # no Queue can exist: all gangs are in the default queue
+        return self._cluster.known(kind)
 
     def _observe(self, event: WatchEvent) -> None:
         try:
@@ -152,7 +157,7 @@ class LiveControlPlane:
         if self._unread_since_s is None:
             self._unread_since_s = self._transport.time_s()
         if self.scheduler is not None and event.kind in self.scheduler.kinds:
-            if self._counted is not None and self.is_ready and event.kind == "Pod" and event.type == "ADDED":
+            if self.is_ready and event.kind == "Pod" and event.type == "ADDED":
                 self._count_watched(self._counted, self.scheduler, event.obj)
             self.scheduler.observe(event)
         for runner in self._runners_by_kind.get(event.kind, ()):
@@ -193,6 +198,7 @@ class LiveControlPlane:
                 for runner in self._runners:
                     runner.catch_up()
                 if self.scheduler is not None:
+                    self.scheduler.translator.read_changed()
                     self.scheduler.engine.compact()
                 continue
             begin_s, used_s = loop.time(), time.thread_time()
@@ -228,9 +234,12 @@ class LiveControlPlane:
             runner.begin(now_ns)
         if self.scheduler is None:
             return
+        if self.scheduler.torn and not self.scheduler.executor.is_busy:
+            self.scheduler.rebuild(self._known)
         with self._metrics.cycle_s.time():
             self.scheduler.cycle(now_ns)
-        if self.scheduler.engine.busy():  # what a cycle changed may help other gangs
+        awaits_writes = self.scheduler.torn and self.scheduler.executor.is_busy  # each answer wakes
+        if self.scheduler.busy() and not awaits_writes:  # what a cycle changed may help other gangs
             self.wake()
         due_s = self.scheduler.executor.due_s()
         if due_s is not None and due_s <= self._transport.time_s() and (self._look_up is None or self._look_up.done()):
@@ -250,7 +259,7 @@ class LiveControlPlane:
         late_s = None
         held_s = min((left_s for runner in self._runners if (left_s := runner.held_s()) is not None), default=None)
         if self.scheduler is not None:
-            timers.append(self.scheduler.engine.due())
+            timers.append(self.scheduler.due())
             late_s = self.scheduler.executor.due_s()
         due_ns = min((timer for timer in timers if timer is not None), default=None)
         waits = [] if due_ns is None else [(due_ns - self._clock()) / SECOND]

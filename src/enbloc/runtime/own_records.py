@@ -15,12 +15,13 @@ from typing import Final
 
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, annotations_of, uid_of
-from enbloc.gangs import claim_records, usage_records
+from enbloc.gangs import claim_records, lapse_records, record_digests, usage_records
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.own_annotations import COMMITTED, DECISION, DIGEST, EXPECTED_START_DIGEST, MARKS, OWN_ANNOTATIONS
 from enbloc.gangs.record_digests import Keyring, names_known_key, sign, verify
+from enbloc.runtime.damping import Damper
 
 Texts = tuple[str | None, ...]
 """The texts of the annotations that make up one record."""
@@ -32,10 +33,9 @@ REMEMBERED: Final = 8
 
 _START: Final = (EXPECTED_START, EXPECTED_START_DIGEST)
 _KIND_OF: Final = {(kind.annotation,): kind for kind in ClaimKind}
-_USAGE: Final = (usage_records.ANNOTATION,)
-"""On a Queue."""
+_ON_QUEUES: Final = (usage_records.ANNOTATION, lapse_records.ANNOTATION)
 _LEGACY: Final = (claim_records.LEGACY_ANNOTATION,)
-_RECORDS: Final = (*_KIND_OF, _LEGACY, _START, _USAGE)
+_RECORDS: Final = (*_KIND_OF, _LEGACY, _START, *((key,) for key in _ON_QUEUES))
 """The annotations of every record that a gang's object, its oldest pod, or a Queue may carry."""
 _RECORD_KEYS: Final = OWN_ANNOTATIONS - set(MARKS)
 NO_MARKS: Final = ("", "")
@@ -93,22 +93,28 @@ class OwnRecords:
         come back."""
         self._foreign: dict[str, tuple[Ref, Change]] = {}
         """By UID: annotations to write back."""
+        self._damper: Damper[str] = Damper()
 
     def lead(self) -> None:
         """From now on memory counts."""
         self._leads = True
 
     def gone(self, uid: str) -> None:
+        self._damper.forget(uid)
         self._records.pop(uid, None)
         self._marks.pop(uid, None)
         self._signed.pop(uid, None)
         self._foreign.pop(uid, None)
 
-    def foreign(self) -> list[tuple[Ref, str, Change]]:
-        """What others wrote since the last call: the object, its UID, and the annotations as they should be."""
-        found = [(ref, uid, change) for uid, (ref, change) in self._foreign.items()] if self._foreign else []
-        self._foreign = {}
-        return found
+    def foreign(self, now_s: float) -> list[tuple[Ref, str, Change]]:
+        """What others wrote since the last call: the object, its UID, and the annotations as they should be. Of an
+        object that is written too often it comes later (`due_s`)."""
+        admitted = [uid for uid in self._foreign if self._damper.admit(uid, now_s)] if self._foreign else []
+        return [(ref, uid, change) for uid in admitted for ref, change in [self._foreign.pop(uid)]]
+
+    def due_s(self) -> float | None:
+        """When the first record that was put off may be written back."""
+        return min(map(self._damper.next_s, self._foreign), default=None)
 
     # ---- claims and expected starts
 
@@ -142,8 +148,8 @@ class OwnRecords:
             start, digest = texts
             return verify(self._keyring, digest or "", ("expected-start", uid, start or ""))
         text = texts[0] or ""
-        if keys == _USAGE:
-            return usage_records.is_ours(self._keyring, uid, text)
+        if keys[0] in _ON_QUEUES:
+            return record_digests.is_sealed(self._keyring, _on_queue(keys[0], uid), text)
         if keys not in _KIND_OF:
             return self._keyring.trusts_all  # of version 0.1, which had no digests
         return claim_records.is_ours(self._keyring, uid, _KIND_OF[keys], text)
@@ -157,10 +163,10 @@ class OwnRecords:
             change |= self._sent(uid, _LEGACY, (None,))
         return change
 
-    def usage(self, obj: Obj, body: str) -> Change:
-        """The annotation that records usage over time on a Queue."""
+    def on_queue(self, obj: Obj, key: str, body: str) -> Change:
+        """The annotation that is a record of a Queue. It counts on that one only."""
         uid = uid_of(obj)
-        return self._sent(uid, _USAGE, (usage_records.sealed(self._keyring, uid, body),))
+        return self._sent(uid, (key,), (record_digests.sealed(self._keyring, _on_queue(key, uid), body),))
 
     def expected_start(self, obj: Obj, text: str | None) -> Change:
         """The annotations that publish an expected start on an object."""
@@ -174,7 +180,7 @@ class OwnRecords:
         return dict(zip(keys, texts, strict=True))
 
     def refused(self, uid: str, change: Mapping[str, str | None]) -> None:
-        """Annotations of a claim, or of usage, could not be written. A removal stays wanted: the claim has ended."""
+        """Annotations of a claim, or of a Queue, could not be written. A removal stays wanted: the claim has ended."""
         known = self._records.get(uid, {})
         for keys in [keys for keys in known if keys[0] in change]:
             record, texts = known[keys], tuple([change.get(key) for key in keys])
@@ -275,6 +281,11 @@ class TrustedRecords(OwnRecords):
 def _mark_parts(uid: str, node: str, gang: GangKey, decision: str, mark: str) -> tuple[str, ...]:
     """Decision and mark have one digest: a pod whose mark was taken away was not bound without one."""
     return ("marks", uid, node, *gang, decision, mark)
+
+
+def _on_queue(key: str, uid: str) -> tuple[str, str]:
+    """What the digest of a Queue's record covers beside its body."""
+    return key.removeprefix("enbloc.dev/"), uid
 
 
 def _with_records(obj: Obj, annotations: Mapping[str, str], counting: Change) -> Obj:

@@ -11,6 +11,7 @@ Lines are JSON, compressed in a thread of its own:
     ["c", 1767225600000000000]                       a cycle begins at that time
     ["d", [["Bind", {…}], …]]                        its decisions
     ["r", "Bind", [dialect, namespace, name], …]     a write of a decision was refused
+    ["b"]                                            the state is rebuilt (S8): all objects follow
 
 Segments are cut when nothing is under way: there a scheduler that starts anew decides the same (I5). When the files
 exceed their limit, the oldest segment is folded into `base.jsonl.gz`, the objects as they were at its end.
@@ -55,7 +56,7 @@ _LEVEL: Final = 1
 _NO_MARKS: Final = ("", "")
 OWN_MARKS: Final = frozenset(MARKS)
 
-HEAD, EVENT, CYCLE, DECIDED, REFUSED, GAP = "head", "e", "c", "d", "r", "gap"
+HEAD, EVENT, CYCLE, DECIDED, REFUSED, REBUILT, GAP = "head", "e", "c", "d", "r", "b", "gap"
 
 
 class Limits(NamedTuple):
@@ -115,6 +116,10 @@ class Recorder:
 
     def cycle(self, now_ns: int) -> None:
         self._put((CYCLE, now_ns))
+
+    def rebuilt(self) -> None:
+        """The state is rebuilt: every object follows again."""
+        self._put((REBUILT,))
 
     def decided(self, decisions: Sequence[Decision], at_rest: bool) -> None:
         """`at_rest`: nothing is under way; a segment may be cut here."""

@@ -20,6 +20,7 @@ from enbloc.engine.tables.resources import CPU, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import new_keyring
+from enbloc.runtime.scheduler import Known, listed
 from enbloc.runtime.translate import Translator
 from enbloc.units import SECOND
 
@@ -47,6 +48,8 @@ class _GangHistory:
 
 class Shadow:
     def __init__(self, config: Config, names: frozenset[str]) -> None:
+        self.known: Known = lambda kind: ()
+        """All objects of a kind, as they were last observed: if something raised, it reads them anew (S8)."""
         self._translator = Translator(config, names, new_keyring())
         self.kinds = self._translator.kinds
         self._histories: dict[GangKey, _GangHistory] = {}
@@ -62,13 +65,17 @@ class Shadow:
         self._translator.observe(event)
 
     def due(self) -> int | None:
-        return self._translator.engine.due()
+        return self._translator.due()
 
     def busy(self) -> bool:
-        return self._translator.engine.busy()
+        return self._translator.busy()
 
     def cycle(self, now_ns: int) -> None:
         """One cycle: what has happened is noted first, then what would be decided now."""
+        if self._translator.torn:
+            self._translator = self._translator.anew()
+            for event in listed(self.kinds, self.known):
+                self._translator.observe(event)
         engine = self._translator.engine
         self._look(now_ns)
         for _ in self._translator.cycle(now_ns):

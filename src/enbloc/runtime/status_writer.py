@@ -21,6 +21,7 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import EmitEvent, Patch, Refused, WatchEvent, merge_patch
 from enbloc.gangs.model import GangKey
+from enbloc.runtime.damping import Damper
 from enbloc.runtime.expectations import is_as_new, version_of
 from enbloc.runtime.transport import MOST_STATUS, Transport, WritePriority
 from enbloc.runtime.write_plans import StatusUpdate, conditions_of, merged_status
@@ -78,8 +79,16 @@ class _Unobserved(msgspec.Struct):
 class StatusWriter:
     """All updates that are to be written, by the UID of their object."""
 
-    def __init__(self, transport: Transport, subject: Subject, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called when `due_s` may be another."""
+    def __init__(
+        self,
+        transport: Transport,
+        subject: Subject,
+        changed: Callable[[], None] = lambda: None,
+        failed: Callable[[GangKey | None, Exception], None] | None = None,
+    ) -> None:
+        """`changed` is called when `due_s` may be another, `failed` if something raised while an update was made; that
+        update is dropped (S8)."""
+        self._failed = failed
         self._transport = transport
         self._subject = subject
         self._entries: dict[str, _Entry] = {}
@@ -88,6 +97,8 @@ class StatusWriter:
         """The status of objects that were given a phase, until its watch event."""
         self._timers: list[tuple[float, str]] = []
         self._sending: dict[str, Task[None]] = {}
+        self._damper: Damper[str] = Damper()
+        """Over a network: a tenant may undo what was written as often as it likes."""
         self._changed = changed
         self.is_terse = False
         """Only what controllers act on is written: phases, and conditions whose status or reason is new. For trials."""
@@ -168,6 +179,7 @@ class StatusWriter:
             self._overlays.pop(uid, None)
 
     def _forget(self, uid: str) -> None:
+        self._damper.forget(uid)
         self._unobserved.pop(uid, None)
         self._overlays.pop(uid, None)
 
@@ -203,6 +215,11 @@ class StatusWriter:
         """Sends an entry, unless a write to its object is under way or its watch event has not come."""
         if entry.uid in self._sending or entry.uid in self._unobserved:
             return
+        now_s = self._transport.time_s()
+        if self._transport.hold_s and not self._damper.admit(entry.uid, now_s):
+            entry.ready_at_s = self._damper.next_s(entry.uid)
+            self._remind(entry.ready_at_s, entry.uid)
+            return
         self._entries.pop(entry.uid, None)
         task = self._transport.start(self._send(entry))
         if task is not None:
@@ -232,6 +249,11 @@ class StatusWriter:
                 self._forget(entry.uid)
             else:
                 self._retry(entry, why.code)
+        except Exception as failure:
+            if self._failed is None:
+                raise
+            self._forget(entry.uid)
+            self._failed(entry.gang, failure)
 
     async def _send_status(self, entry: _Entry) -> bool:
         """Whether anything had to be written."""

@@ -1,4 +1,5 @@
-"""Translates between the API and the engine: watch events into engine facts, decisions into write plans.
+"""Translates between the API and the engine: watch events into engine facts (`event_reader`), decisions into write
+plans.
 
 It writes nothing and waits for nothing. It keeps nothing that the API does not know: a new translator that is given the
 same objects decides the same (G11, I5). Writing is `executor`'s and `status_writer`'s part.
@@ -6,21 +7,17 @@ same objects decides the same (G11, I5). Writing is `executor`'s and `status_wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from enbloc.api import volcano
 from enbloc.api.core import DISRUPTED
 from enbloc.api.kinds import ref_of
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
-from enbloc.api.reasons import PendingReason
-from enbloc.api.topology import TREE_KINDS
-from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, WatchEvent, Write
-from enbloc.config import Config
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, uid_of
+from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Write
 from enbloc.engine.decisions import (
     RECORD_REMOVED,
     Bind,
@@ -31,261 +28,136 @@ from enbloc.engine.decisions import (
     Expect,
     InDomains,
     Marked,
+    RecordLapses,
     RecordUsage,
     SetAside,
     TimeOut,
     Waits,
 )
-from enbloc.engine.engine import Engine
-from enbloc.engine.facts import node_facts, pod_facts, queue_facts
-from enbloc.engine.state import budgets
+from enbloc.engine.faults import GangsFailed, culprit
 from enbloc.engine.tables.tasks import TaskStatus
-from enbloc.engine.tree_facts import observe_tree
 from enbloc.gangs import claim_records
-from enbloc.gangs.compatibility import constraints_of, pod_constraints
-from enbloc.gangs.constraints import Unhonoured
-from enbloc.gangs.dialect import Changed
+from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.hints import DOMAINS, EXPECTED_START
-from enbloc.gangs.model import Complaint, GangKey, GangSpec
+from enbloc.gangs.model import Complaint, GangKey
 from enbloc.gangs.own_annotations import DIGEST
-from enbloc.gangs.record_digests import Keyring
-from enbloc.gangs.registry import CONDITIONS_READ, GangRegistry, queue_hint
 from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
-from enbloc.runtime.cycle_metrics import CycleMetrics
-from enbloc.runtime.earlier_reports import UNSCHEDULABLE, released_before, waited_before
+from enbloc.runtime.earlier_reports import released_before
+from enbloc.runtime.event_reader import EventReader
+from enbloc.runtime.held_gangs import log_fault
 from enbloc.runtime.outcome import report_refused
-from enbloc.runtime.own_records import OwnRecords
-from enbloc.runtime.recorder import Recorder
-from enbloc.runtime.usage_on_queues import UsageOnQueues
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
-from enbloc.units import format_timestamp
+from enbloc.units import SECOND, format_timestamp
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
-"""The reason of Events about preferences that have no effect (N1)."""
-_CARRY_RECORDS: Final = GangRegistry.kinds | {"Pod", volcano.QUEUE}
-_VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
 
 
-class Translator:
-    """The engine and the gang registry of one cluster, fed with watch events."""
+class Translator(EventReader):
+    """The engine and the gang registry of one cluster, fed with watch events; its decisions become writes."""
 
-    kinds: frozenset[str] = (
-        GangRegistry.kinds | _VOLUME_KINDS | TREE_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
-    )
-
-    def __init__(
-        self,
-        config: Config,
-        names: frozenset[str],
-        keyring: Keyring,
-        metrics: CycleMetrics | None = None,
-        records: OwnRecords | None = None,
-    ) -> None:
-        """`names`: the scheduler names whose pods are scheduled; `keyring` signs and verifies records (S2), unless
-        `records` decides which of them count; `metrics` gets what each cycle does."""
-        self._names = names
-        self._metrics = metrics
-        self._holds_unsupported = config.unsupported == "hold"
-        self._registry = GangRegistry.of(config)
-        self.kinds = Translator.kinds | self._registry.kinds
-        self.engine = Engine(config)
-        self._records = records if records is not None else OwnRecords(keyring)
-        usage = self.engine.parts.usage
-        self._usage = UsageOnQueues(usage, self._records) if usage is not None else None
-        self.recorder: Recorder | None = None
-        """Records what is observed and decided (`enbloc run --record`)."""
-        self._suspected: dict[str, Ref] = {}
-        """By UID: pods whose marks did not verify when they were last read."""
-        self._unbound: dict[str, Obj] = {}
-        """Our pods without a node, by UID: their conditions are written back whole."""
-        self.decided: Sequence[Decision] = ()
-        """By the last cycle."""
-        self._complaints: dict[str, set[str]] = {}
-        """By UID: faults in an object as its author wrote it. Each is emitted once."""
-        self._new_complaints: dict[str, list[Complaint]] = {}
-        """Those that were not emitted yet."""
-        self._leads = False
-        """Whether a cycle has run."""
-
-    # ---- events into facts
-
-    def observe(self, event: WatchEvent) -> None:
-        obj, gone = event.obj, event.type == "DELETED"
-        if gone:
-            self._records.gone(uid_of(obj))
-            self._suspected.pop(uid_of(obj), None)
-        elif event.kind in _CARRY_RECORDS:
-            obj = self._records.authentic(obj)
-            event = msgspec.structs.replace(event, obj=obj) if obj is not event.obj else event
-        self._read(event, gone)
+    def anew(self) -> Translator:
+        """One that knows no object yet: it takes the place of this one, which is torn."""
         if self.recorder is not None:
-            self.recorder.observed(event, self._records.marks_read)
+            self.recorder.rebuilt()
+        keyring, config = self._keyring, self.engine.config
+        new = Translator(config, self._names, keyring, self._metrics, self._records, self._held)
+        new.recorder, new._complaints = self.recorder, self._complaints
+        return new
 
-    def _read(self, event: WatchEvent, gone: bool) -> None:
-        obj, state = event.obj, self.engine.state
-        match event.kind:
-            case "Pod":
-                self._observe_pod(obj, gone)
-            case "Node":
-                if gone:
-                    state.remove_node(name_of(obj))
-                else:
-                    state.put_node(node_facts(obj))
-            case budgets.KIND:
-                state.put_budget(obj, gone)
-            case "Namespace":
-                state.set_namespace(name_of(obj), {} if gone else labels_of(obj))
-            case volcano.QUEUE:
-                if gone:
-                    state.remove_queue(name_of(obj))
-                else:
-                    held = self._held_by(obj, constraints_of(obj), satisfied=False)
-                    config = self.engine.config
-                    state.put_queue(queue_facts(obj, config.tenancy, held, config.queues.fifo))
-                if self._usage is not None:
-                    self._usage.observe(obj, gone)
-            case kind if kind in TREE_KINDS:
-                if observe_tree(state.trees, kind, obj, gone):
-                    state.note_tree_changed()
-            case kind if kind in _VOLUME_KINDS:
-                state.put_volume(kind, obj, gone)
-            case _:
-                self._apply(self._registry.observe(event))
-                self._read_complaints(obj, gone)
+    def _fail_cycle(self, failure: Exception, now_ns: int) -> None:
+        """A cycle ended early: nothing of it is written, and the state is rebuilt before the next."""
+        self.torn = True
+        found = failure.found if isinstance(failure, GangsFailed) else [(culprit(failure, self._held), failure)]
+        for key, why in found:
+            if key is None or (key in self._held and not self._held.hold_more(key)):
+                self._held.pause(why, now_ns)
+            elif key not in self._held:
+                self._hold(key, why)
 
-    def _read_complaints(self, obj: Obj, gone: bool) -> None:
-        if gone:
-            self._complaints.pop(uid_of(obj), None)
-            self._new_complaints.pop(uid_of(obj), None)
-            return
-        for message in self._registry.complaints(obj):
-            self._add_complaint(Complaint(ref_of(obj), uid_of(obj), message))
+    def due(self) -> int | None:
+        """When a cycle is needed though nothing happens."""
+        late_s = self._records.due_s()
+        late_ns = None if late_s is None else int(late_s * SECOND) + 1_000  # never before it: floats round
+        dues = (self.engine.due(), self._held.due(), late_ns)
+        return min((due for due in dues if due is not None), default=None)
 
-    def _add_complaint(self, complaint: Complaint) -> None:
-        known = self._complaints.setdefault(complaint.uid, set())
-        if complaint.message not in known:
-            known.add(complaint.message)
-            self._new_complaints.setdefault(complaint.uid, []).append(complaint)
-
-    def _apply(self, changed: Changed) -> None:
-        """Reads again the gangs and pods that an event changed."""
-        for key in changed.gangs:
-            self._read_gang(key)
-        for pod in changed.pods:
-            self._put_pod(self._unbound.get(uid_of(pod), pod))  # dialects are not given changed conditions
-
-    def _read_gang(self, key: GangKey) -> None:
-        state = self.engine.state
-        spec = self._registry.spec(key)
-        known = state.gangs.get(key)
-        if spec is not None:
-            is_new = known is None or known.spec.object_uid != spec.object_uid
-            state.put_gang(self._with_constraints(spec, satisfied=known is not None and known.satisfied))
-            if is_new and waited_before(self._registry.object(key)):
-                self.engine.adopt_report(state.gangs[key])
-            for complaint in spec.complaints:
-                self._add_complaint(complaint)
-        elif known is not None and known.tasks:  # bound pods run on, the others wait for the object (V5)
-            oldest = min(known.tasks.values(), key=lambda task: (task.created_ns, task.name))
-            queue = queue_hint({"metadata": {"labels": oldest.labels}})  # as after a restart
-            state.put_gang(self._registry.undeclared(key, oldest.created_ns, queue))
-        elif known is not None:
-            state.remove_gang(key)
-
-    def _with_constraints(self, spec: GangSpec, satisfied: bool) -> GangSpec:
-        """The gang, held by the constraints of its objects that are not honoured (N1)."""
-        for obj in self._registry.objects(spec.key):
-            held = self._held_by(obj, constraints_of(obj), satisfied)
-            if held:
-                return msgspec.structs.replace(spec, unsupported=held)
-        return spec
-
-    def _held_by(self, obj: Obj, found: list[Unhonoured], satisfied: bool) -> str:
-        """The constraint that holds a gang while it is not satisfied. What is only warned of, now or ever, becomes a
-        Warning event on its object."""
-        held: list[str] = []
-        for one in found:
-            message = f"{obj['kind']} {'/'.join(filter(None, (namespace_of(obj), name_of(obj))))}: {one.message}"
-            if one.holds and self._holds_unsupported:
-                held.append(one.message if held else message)
-            if satisfied or not one.holds or not self._holds_unsupported:
-                reason = PendingReason.UNSUPPORTED_CONSTRAINT if one.holds else UNSUPPORTED_PREFERENCE
-                self._add_complaint(Complaint(ref_of(obj), uid_of(obj), message, reason))
-        return f"{'; '.join(held)}, or set `unsupported: warn` in the config" if held else ""
-
-    def _observe_pod(self, pod: Obj, gone: bool) -> None:
-        uid = uid_of(pod)
-        task, known = self.engine.state.tasks.get(uid), self._unbound.get(uid)
-        are_read = task is not None and task.gang.key.dialect in CONDITIONS_READ
-        if not gone and known is not None and not are_read and _differ_in_conditions_alone(known, pod):
-            self._unbound[uid] = pod  # mostly our own write: the engine reads no conditions of pods
-            return
-        changed = self._registry.observe_pod(pod, gone)
-        if gone:
-            self._unbound.pop(uid_of(pod), None)
-            self._read_complaints(pod, gone)
-            self.engine.state.remove_pod(uid_of(pod))
-        else:
-            self._put_pod(pod, self._unbound.get(uid_of(pod)))
-        self._apply(changed)
-
-    def _put_pod(self, pod: Obj, known: Obj | None = None) -> None:
-        """`known`: the version before an event. Complaints are read again only if what its author wrote changed."""
-        uid = uid_of(pod)
-        membership = self._registry.member(pod)
-        decision, mark = self._records.marks(pod, membership.gang)
-        if not decision and not mark and DIGEST in annotations_of(pod):
-            self._suspected[uid] = ref_of(pod)
-        facts = pod_facts(pod, self._names, decision, mark, self._pod_held_by(pod, membership.gang))
-        if facts.ours and not facts.node:
-            self._unbound[uid] = pod
-            if known is None or _as_written(known) != _as_written(pod):
-                self._read_complaints(pod, gone=False)
-        else:
-            self._unbound.pop(uid, None)
-        self.engine.state.put_pod(
-            facts, membership, lambda: self._registry.undeclared(membership.gang, facts.created_ns, queue_hint(pod))
-        )
-
-    def _pod_held_by(self, pod: Obj, key: GangKey) -> str:
-        if pod["spec"].get("nodeName") or pod["spec"].get("schedulerName") not in self._names:
-            return ""
-        gang = self.engine.state.gangs.get(key)
-        return self._held_by(pod, pod_constraints(pod), gang is not None and gang.satisfied)
+    def busy(self) -> bool:
+        self.read_changed()
+        return self.torn or (self.engine.busy() and not self._held.is_paused)
 
     # ---- decisions into writes
 
     def cycle(self, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
         """One scheduling cycle: its writes, in order, made as they are asked for."""
+        self.decided = ()
+        self.read_changed()
+        if not self.torn and not self._held.pauses(now_ns):
+            self._try_again(now_ns)
+        if self.torn or self._held.pauses(now_ns):
+            return
         self._records.lead()
         if self.recorder is not None:
             self.recorder.cycle(now_ns)
         if not self._leads:
             self._leads = True
-            for gang in self.engine.state.gangs.values():
-                if note := released_before(self._registry.home(gang.key)):
-                    self.engine.adopt_note(gang, note)
-        yield from self._write_back()
+            for gang in list(self.engine.state.gangs.values()):
+                try:
+                    if note := released_before(self._registry.home(gang.key)):
+                        self.engine.adopt_note(gang, note)
+                except Exception as failure:
+                    self._hold(gang.key, failure)
+                    self._read_gang(gang.key)
+        yield from self._write_back(now_ns)
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):
             yield _event_update(EmitEvent(one.ref, one.uid, "Warning", one.reason, one.message))
         run, metrics = self.engine.run, self._metrics
-        self.decided = run(now_ns) if metrics is None else run(now_ns, metrics.timed)
+        try:
+            self.decided = run(now_ns) if metrics is None else run(now_ns, metrics.timed)
+            self._held.resume()
+        except Exception as failure:
+            self._fail_cycle(failure, now_ns)
+            return
+        finally:
+            self._take_faults()
         for decision in self.decided:
-            if metrics is not None:
-                metrics.decided(self.engine, decision, now_ns)
-            yield from self._writes(decision, now_ns)
+            try:
+                if metrics is not None:
+                    metrics.decided(self.engine, decision, now_ns)
+                writes = list(self._writes(decision, now_ns))
+            except Exception as failure:
+                self.fail(decision, failure)
+                continue
+            yield from writes
 
-    def _write_back(self) -> Iterator[WritePlan]:
+    def _take_faults(self) -> None:
+        """What raised in turns of gangs: the engine has undone it."""
+        faults = self.engine.parts.faults
+        for key, failure in faults:
+            self._held.hold(key, failure, self._objects_of(key))
+        faults.clear()
+
+    def fail(self, decision: Decision | None, failure: BaseException) -> None:
+        """Something raised while a decision was written: it was not carried out, and its gang is held."""
+        key = getattr(decision, "gang", None)
+        if not isinstance(key, GangKey):
+            log_fault(type(decision).__name__, failure)
+            return
+        was_held = key in self._held
+        if not was_held:
+            self._hold(key, failure)
+            self._read_gang(key)
+        self.torn = self.torn or not isinstance(decision, Waits | Expect | InDomains | Complain | Enqueue)
+
+    def _write_back(self, now_ns: int) -> Iterator[WritePlan]:
         """Annotations of ours that others changed become what they were (S2)."""
         suspected, self._suspected = self._suspected, {}
         for uid, ref in suspected.items():
             if self._records.is_forged(uid):
                 message = f"{DIGEST} does not verify for this pod and its gang: its marks do not count"
                 self._add_complaint(Complaint(ref, uid, message, RECORD_REMOVED))
-        for ref, uid, change in self._records.foreign():
+        for ref, uid, change in self._records.foreign(now_ns / SECOND):
             keys = ", ".join(sorted(change))
             message = f"{keys}: not written by this scheduler, does not count, and was set back"
             self._add_complaint(Complaint(ref, uid, message, RECORD_REMOVED))
@@ -298,7 +170,7 @@ class Translator:
             self.recorder.refused(plan.decision, write)
         if plan.decision is not None:
             report_refused(self.engine, plan.decision, write)
-        if isinstance(plan.decision, SetAside | RecordUsage) and isinstance(write, Patch):
+        if isinstance(plan.decision, SetAside | RecordUsage | RecordLapses) and isinstance(write, Patch):
             self._records.refused(write.uid, write.patch["metadata"]["annotations"])
         if isinstance(plan.decision, SetAside):
             self._read_gang(plan.decision.gang)
@@ -308,7 +180,7 @@ class Translator:
         if ref.kind == "Pod":
             task = self.engine.state.tasks.get(uid)
             return None if task is not None and task.status is TaskStatus.ASSUMED else self._unbound.get(uid)
-        found = self._registry.object(gang) if gang is not None else None
+        found = self._object(gang) if gang is not None else None
         return found if found is not None and uid_of(found) == uid else None
 
     def _writes(self, decision: Decision, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
@@ -324,8 +196,8 @@ class Translator:
                 yield from self._set_aside(decision, now_ns)
             case Expect():
                 yield from self._expect(decision)
-            case RecordUsage() if self._usage is not None:
-                yield from self._usage.write(decision)
+            case RecordUsage() | RecordLapses():
+                yield from self._on_queues.write(decision)
             case InDomains():
                 yield from self._in_domains(decision)
             case TimeOut():
@@ -413,10 +285,12 @@ class Translator:
         return WritePlan(decision, (decision.preemptor,), (Step((evict,)), reported), needs_base=True)
 
     def _disrupted(self, decision: Evict, now_ns: int) -> Iterator[StatusUpdate]:
-        """The gang's object says for which gang its pods were evicted, until it starts again (G10)."""
+        """The gang's object says when and for which gang its pods were evicted, until it starts again (G10)."""
         group = self._registry.object(decision.gang)
         if group is not None:
-            condition = _condition(DISRUPTED, "True", decision.reason, f"evicted: {decision.message}", now_ns)
+            verb = decision.reason.lower() if decision.reason in ("Preempted", "Reclaimed") else "evicted"
+            said = f"{verb} at {format_timestamp(now_ns)}: {decision.message}"
+            condition = _condition(DISRUPTED, "True", decision.reason, said, now_ns)
             yield StatusUpdate(decision.gang, group, (condition,))
 
     def _started_again(self, decision: Bind, now_ns: int) -> Iterator[StatusUpdate]:
@@ -447,11 +321,12 @@ class Translator:
 
     def _waits(self, decision: Waits, now_ns: int) -> Iterator[StatusUpdate]:
         """Why a gang waits, on its object and its pods (G10)."""
-        group = self._registry.object(decision.gang)
+        group = self._object(decision.gang)
         if group is not None and decision.of_gang:
             status = "True" if decision.message else "False"
             condition = _condition(UNSCHEDULABLE, status, decision.reason or "Scheduled", decision.message, now_ns)
-            event = gang_events.on_gang(group, "Warning", decision.reason, decision.message)
+            as_volcano = "volcano" in self.engine.config.compat
+            event = gang_events.waits(group, decision.reason, decision.message, as_volcano=as_volcano)
             conditions = (condition, *self._attempted(decision, now_ns))
             yield StatusUpdate(decision.gang, group, conditions, event=event if decision.message else None)
         for _, _, uid in decision.pods:
@@ -459,7 +334,8 @@ class Translator:
             if pod is None:
                 continue
             message = decision.own.get(uid, decision.message)
-            condition = _condition("PodScheduled", "False", "Unschedulable", message, now_ns)
+            reason = decision.reasons.get(uid, decision.reason)
+            condition = _condition("PodScheduled", "False", reason, message, now_ns)
             waits = gang_events.pod_waits(pod, message, group) if message else None
             yield StatusUpdate(decision.gang, pod, (condition,), event=waits)
 
@@ -471,26 +347,6 @@ class Translator:
             return
         if decision.reason in TRIED or self.engine.was_attempted(decision.gang):
             yield _condition(ATTEMPTED, "True", "Attempted", "it was attempted since it was enqueued", now_ns)
-
-
-def _as_written(pod: Obj) -> tuple[Any, ...]:
-    """All but the status and what the API server counts."""
-    metadata = pod["metadata"]
-    return pod["spec"], metadata.get("annotations"), metadata.get("labels"), metadata.get("ownerReferences")
-
-
-def _differ_in_conditions_alone(known: Obj, pod: Obj) -> bool:
-    """Whether all but conditions, and what the API server counts, is as it was."""
-    if _as_written(known) != _as_written(pod):
-        return False
-    before, after = known["metadata"], pod["metadata"]
-    if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
-        return False
-    return _without_conditions(known) == _without_conditions(pod)
-
-
-def _without_conditions(pod: Obj) -> Obj:
-    return {key: value for key, value in (pod.get("status") or {}).items() if key != "conditions"}
 
 
 def _event_update(event: EmitEvent) -> StatusUpdate:

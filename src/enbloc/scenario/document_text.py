@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-DEPTH: Final = 100
+from enbloc.api.nesting import DEPTH, is_too_deep
+
 EXPANDED_NODES: Final = 1_000_000
 """At most this many values in one document, aliases expanded."""
 
@@ -47,8 +48,8 @@ def parsed(chunk: str) -> Iterator[Any]:
         except ValueError:
             pass  # YAML that begins like JSON
         else:
-            if text.count("{") + text.count("[") > DEPTH:
-                _check_depth(value)
+            if text.count("{") + text.count("[") > DEPTH and is_too_deep(value):
+                raise Problem(_TOO_DEEP)
             yield value
             return
     try:
@@ -84,20 +85,6 @@ def _bounded_int(text: str) -> int:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
         raise Problem(f"the number {text[:30]} is out of range (64 bits)")
     return int(text)
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(DEPTH + 1):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return
-    raise Problem(_TOO_DEEP)
 
 
 _CORE: Final[dict[str, Any]] = {

@@ -18,12 +18,13 @@ from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
 from enbloc.admission.warnings import templates_of
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import all_decode_faults, decode_faults, kind_id, ref_of
-from enbloc.api.meta import Fault, Obj, Ref, name_of, namespace_of
+from enbloc.api.meta import Fault, Obj, Ref, controller_of, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import check_shape
 from enbloc.cluster.embedded.api.workload_defaults import admit_workload
+from enbloc.config.compat import DEFAULT_SCHEDULER
+from enbloc.gangs.lenient import LenientRegistry
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
-from enbloc.gangs.registry import GangRegistry
 from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.scenario.live_objects import is_live
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
@@ -89,7 +90,7 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
     lookup = _FileLookup([*partly, *(placed[order] for order in sorted(placed))])
     idle = {(one.kind, one.namespace, one.name): one.reason for one in without_effect(list(placed.values()), settings)}
     seen: dict[Ref, tuple[Document, Arrival]] = {}
-    registry = GangRegistry()
+    registry = LenientRegistry()
     gang_kinds = {"Pod", *registry.kinds}
     for order, document in enumerate(documents):
         if is_step(document.value):
@@ -105,6 +106,7 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         linted.warnings.extend(map(place.finding, as_ours))
         linted.warnings.extend(place.finding(warning) for warning in creation.warnings(obj, arrival))
         linted.warnings.extend(place.finding(warning) for warning in _queue_by_annotation(obj, lookup))
+        linted.warnings.extend(place.finding(warning) for warning in _pods_before_spec(obj, lookup, settings))
         if kind_id(obj) in gang_kinds:  # values that are read as something else, as the API server warns of them (K3)
             linted.warnings.extend(place.finding(Fault("", text)) for text in registry.complaints(obj))
         if (reason := idle.get((obj["kind"], namespace_of(obj), name_of(obj)))) and kind_id(obj) not in _JOBS:
@@ -225,6 +227,25 @@ def _queue_by_annotation(obj: Obj, lookup: _FileLookup) -> Iterator[Fault]:
                 field = f"{path}metadata.annotations[{key}]"
                 for fault in queue_faults(name, namespace_of(obj), field, lookup):
                     yield Fault(fault.field, f"its pods wait: {fault.message}")
+
+
+def _pods_before_spec(obj: Obj, lookup: _FileLookup, settings: Settings) -> Iterator[Fault]:
+    """A SchedulingSpec with pods of the same controller that would not wait for it if they were created first (A1)."""
+    owner = controller_of(obj) if kind_id(obj) == arbitrator.SCHEDULING_SPEC and not settings.requires_specs else None
+    if owner is None or owner.get("kind") == "QueueJob":
+        return
+    names = {
+        str((pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER)
+        for pod in lookup.list("Pod")
+        if namespace_of(pod) == namespace_of(obj) and (controller_of(pod) or {}).get("uid") == owner.get("uid")
+    }
+    ours = sorted(name for name in names if settings.ours is None or name in settings.ours)
+    if early := [name for name in ours if name != arbitrator.KAR_SCHEDULER]:
+        yield Fault(
+            "",
+            f"pods of its controller name scheduler {', '.join(early)}: those that are created before it start without "
+            f"it; name {arbitrator.KAR_SCHEDULER} in them, or set arbitrator.requireSchedulingSpec in the config",
+        )
 
 
 def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arrival: Arrival) -> Iterator[Fault]:

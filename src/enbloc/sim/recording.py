@@ -7,6 +7,7 @@ in. Decisions of a cycle that both took are left out of a difference.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +18,9 @@ import yaml
 from enbloc.api.meta import Ref
 from enbloc.api.writes import BindPod, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config, parse
-from enbloc.engine.decisions import Bind, Decision, Evict, RecordUsage, SetAside, TimeOut
+from enbloc.engine.decisions import Bind, Decision, Evict, RecordLapses, RecordUsage, SetAside, TimeOut
 from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.gangs.lapse_records import LapseRecord
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import TRUSTING
 from enbloc.gangs.usage_records import UsageRecord
@@ -71,7 +73,12 @@ def replay_recording(directory: Path, config: Config | None = None, until_ns: in
     head = next(lines, None)
     if head is None or head[0] != HEAD:
         raise BadRecording(f"{directory}: its first line is not that of a recording")
-    used = config if config is not None else parse(yaml.safe_load(head[1]["config"]))
+    if not isinstance(head[1], dict) or not {"config", "names", "version"} <= head[1].keys():
+        raise BadRecording(f"{directory}: its first line is damaged")
+    try:
+        used = config if config is not None else parse(yaml.safe_load(head[1]["config"]))
+    except (yaml.YAMLError, AttributeError, RecursionError) as why:
+        raise BadRecording(f"{directory}: its config cannot be read: {why}") from None
     return _Replay(head[1], used, (directory / BASE).exists()).run(lines, until_ns)
 
 
@@ -81,9 +88,18 @@ def _lines(directory: Path) -> Iterator[list[Any]]:
         raise BadRecording(f"{directory}: holds no recording")
     for path in paths:
         try:
-            yield from read_lines(path)
-        except (OSError, msgspec.DecodeError) as why:
+            for number, line in enumerate(read_lines(path), 1):
+                if not _is_whole(line):
+                    raise BadRecording(f"{path}: line {number} is damaged")
+                yield line
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, zlib.error) as why:
             raise BadRecording(f"{path}: {why}") from None
+
+
+def _is_whole(line: Any) -> bool:
+    if not isinstance(line, list) or not line or not isinstance(line[0], str):
+        return False
+    return len(line) >= {HEAD: 2, "e": 4, "c": 2, "d": 2, "r": 7}.get(line[0], 1)
 
 
 class _Replay:
@@ -114,6 +130,8 @@ class _Replay:
                     self._recorded += [msgspec.json.encode(one) for one in line[1]]
                 case "r":
                     self._refuse(*line[1:])
+                case "b":
+                    self._translator = self._translator.anew()
                 case "gap":
                     found.has_gap = True
         self._compare()
@@ -181,6 +199,8 @@ def _decision(name: str, gang: GangKey, kind: str | None, record: Record | None)
             return Bind(gang, "", (), "", commits=False)
         case "RecordUsage":
             return RecordUsage(gang.name, UsageRecord({}))
+        case "RecordLapses":
+            return RecordLapses(gang.name, LapseRecord({}))
         case "TimeOut":
             return TimeOut(gang, ())
         case _:

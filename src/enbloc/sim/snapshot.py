@@ -17,9 +17,9 @@ from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of
 from enbloc.api.redaction import without_secrets
 from enbloc.config import parse
+from enbloc.gangs.lenient import LenientRegistry
 from enbloc.gangs.own_annotations import MARKS, OWN_ANNOTATIONS
 from enbloc.gangs.record_digests import Keyring
-from enbloc.gangs.registry import GangRegistry
 from enbloc.runtime.own_records import NO_MARKS, OwnRecords
 from enbloc.scenario.scenario import STEP
 from enbloc.units import format_timestamp
@@ -54,7 +54,7 @@ def snapshot(lists: Mapping[str, Sequence[Obj]], now_ns: int, keyring: Keyring |
 def with_verified_records(objects: Iterable[Obj], keyring: Keyring) -> list[Obj]:
     """The objects with those of the scheduler's records that a scheduler with these keys would adopt."""
     config = parse(None)
-    records, registry = OwnRecords(keyring), GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
+    records, registry = OwnRecords(keyring), LenientRegistry(config.arbitrator, config.koordinator, config.tenancy)
     found = []
     for obj in objects:
         kept = records.authentic(obj)

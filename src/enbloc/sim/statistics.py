@@ -17,9 +17,11 @@ from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
+from enbloc.gangs.lenient import LenientRegistry
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry, queue_hint
+from enbloc.runtime.held_gangs import log_fault
 from enbloc.sim.clock import Clock
 from enbloc.units import SECOND, natural_key, parse_quantity, parse_timestamp
 
@@ -119,7 +121,7 @@ class Statistics:
 
     def __init__(self, clock: Clock, config: Config) -> None:
         self._clock = clock
-        self._registry = GangRegistry.of(config)
+        self._registry = LenientRegistry.of(config)
         self._titles: dict[GangKey, str] = {}
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, dict[str, int]] = {}
@@ -174,6 +176,13 @@ class Statistics:
         return sum(1 for gang in self.gangs.values() if gang.started_ns >= 0)
 
     def observe(self, event: WatchEvent, created_ns: int | None = None) -> None:
+        """S8: an object that cannot be read is not counted."""
+        try:
+            self._observe(event, created_ns)
+        except Exception as failure:
+            log_fault((event.kind, namespace_of(event.obj), name_of(event.obj)), failure)
+
+    def _observe(self, event: WatchEvent, created_ns: int | None) -> None:
         if event.kind == "Pod":
             self._observe_pod(event, self._clock.elapsed_ns)
         elif event.kind == "Node":
@@ -190,7 +199,9 @@ class Statistics:
                 self._arrived_ns.setdefault(f"{namespace_of(event.obj)}/{name_of(event.obj)}", now_ns)
 
     def _note_object(self, key: GangKey, change: str, now_ns: int) -> None:
-        spec = self._registry.spec(key) if change != "MODIFIED" else None
+        if change == "MODIFIED" or (change == "ADDED" and key in self._declared):
+            return  # many objects may be one gang
+        spec = self._registry.spec(key)
         if change == "ADDED" and spec is not None:
             self._declared[key] = spec
         elif change == "DELETED" and spec is None and key in self._declared:

@@ -51,12 +51,13 @@ class WithoutEffect(msgspec.Struct, frozen=True):
 
 def without_effect(objects: Sequence[Obj], settings: Settings) -> list[WithoutEffect]:
     """The objects of a run, or of files, that had no effect; each with the reason."""
-    owners = {(reference.get("kind"), reference.get("name")) for obj in objects for reference in _owners(obj)}
+    owners = {(namespace_of(obj), one.get("kind"), one.get("name")) for obj in objects for one in _owners(obj)}
+    owners |= {("", kind, name) for _, kind, name in owners}  # of owners without a namespace
     labels = {label for obj in objects if obj["kind"] == "Pod" for label in labels_of(obj).items()}
     found = []
     for obj in objects:
         reason = _reason(obj, settings)
-        if reason and (obj["kind"], name_of(obj)) not in owners and not _groups_pods(obj, labels):
+        if reason and (namespace_of(obj), obj["kind"], name_of(obj)) not in owners and not _groups_pods(obj, labels):
             found.append(WithoutEffect(obj["kind"], namespace_of(obj), name_of(obj), reason))
     return found
 

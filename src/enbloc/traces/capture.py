@@ -17,12 +17,13 @@ from enbloc.api import volcano
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import KINDS as KNOWN
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, key_of, name_of, namespace_of, owner_key
 from enbloc.api.requests import pod_requests
 from enbloc.api.workloads import JOB as BATCH_JOB
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
 from enbloc.gangs.hints import hints_of, pod_hints
+from enbloc.gangs.lenient import LenientRegistry
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.traces.trace import CPU, GPU
 from enbloc.units import NANO, SECOND, parse_quantity, parse_timestamp
@@ -62,7 +63,7 @@ class Captured(NamedTuple):
 
 
 def capture(lists: Mapping[str, Sequence[Obj]], config: Config) -> Captured:
-    registry = GangRegistry.of(config)
+    registry = LenientRegistry.of(config)
     for kind in sorted(registry.kinds & set(lists)):
         for obj in lists[kind]:
             registry.observe(WatchEvent("ADDED", kind, obj))
@@ -74,7 +75,7 @@ def capture(lists: Mapping[str, Sequence[Obj]], config: Config) -> Captured:
     skipped: Counter[str] = Counter()
     owners: set[str] = set()
     for key, members in pods.items():
-        owners.update(owner["uid"] for pod in members for owner in pod["metadata"].get("ownerReferences") or ())
+        owners.update(owner_key(pod, one) for pod in members for one in pod["metadata"].get("ownerReferences") or ())
         spec = registry.spec(key)
         title = spec.title if spec is not None else "/".join(key[1:])
         queue = spec.queue if spec is not None else queue_hint(members[0])
@@ -85,7 +86,7 @@ def capture(lists: Mapping[str, Sequence[Obj]], config: Config) -> Captured:
         _sort_in(found, jobs, skipped)
     for kind, read in ((volcano.JOB, _of_volcano_job), (BATCH_JOB, _of_batch_job)):
         for job in lists.get(kind, ()):
-            if uid_of(job) not in owners:
+            if key_of(job) not in owners:
                 _sort_in(read(job), jobs, skipped)
     jobs.sort(key=lambda job: (job.submit_ns, job.id))
     nodes = [(node.get("status") or {}).get("allocatable") or {} for node in lists.get("Node", ())]

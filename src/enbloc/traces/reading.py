@@ -16,6 +16,10 @@ FORMATS: Final = ("swf", "csv", "batsim", "sacct")
 _SUFFIXES: Final = {".swf": "swf", ".csv": "csv", ".json": "batsim", ".sacct": "sacct"}
 _MOST_BYTES: Final = 2**31
 """A trace is read into memory."""
+_EXPANDS: Final = 100
+_EXPANDS_ANYWAY: Final = 2**26
+"""A compressed file may expand to 100 times its size, or to 64 MiB: traces expand to less, and what expands to more is
+refused before it fills the memory."""
 
 
 class BadTrace(Exception):
@@ -55,8 +59,11 @@ def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
+            most = min(_MOST_BYTES, max(_EXPANDS * len(data), _EXPANDS_ANYWAY))
             with gzip.open(path) as file:
-                data = file.read(_MOST_BYTES + 1)
+                data = file.read(most + 1)
+            if most < len(data) <= _MOST_BYTES:
+                raise BadTrace(f"{path}: expands to more than {_EXPANDS} times its size: it is no trace")
     except (OSError, EOFError) as why:
         raise BadTrace(f"{path}: {why.strerror if isinstance(why, OSError) and why.strerror else why}") from None
     if len(data) > _MOST_BYTES:

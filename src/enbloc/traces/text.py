@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from enbloc.listing import plural
 from enbloc.units import SECOND, format_duration
 
 _COLUMNS: Final = (
@@ -21,12 +22,11 @@ _COLUMNS: Final = (
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     trace = answer["trace"]
-    yield (
-        f"{trace['jobs']:,} jobs on {answer['cluster']['nodes']:,} nodes of {answer['cluster']['per_node']} "
-        f"{answer['cluster']['resource']}"
-    )
+    cluster = answer["cluster"]
+    machine = f"{plural(cluster['nodes'], 'node')} of {cluster['per_node']} {cluster['resource']}"
+    yield f"{plural(trace['jobs'], 'job')} on {machine}"
     for reason, count in trace["skipped"].items():
-        yield f"  left out: {count:,} job{'' if count == 1 else 's'} ({reason})"
+        yield f"  left out: {plural(count, 'job')} ({reason})"
     for fault in trace["faults"][:5]:
         yield f"  line {fault['line']}: {fault['message']}"
     if trace["bad_lines"] > 5:
@@ -66,10 +66,9 @@ def _time(seconds: float) -> str:
 
 
 def _compared(compared: dict[str, Any]) -> Iterator[str]:
-    yield (
-        f"{compared['after']} against {compared['before']}: {compared['sooner']:,} jobs start sooner, "
-        f"{compared['later']:,} later"
-    )
+    sooner = compared["sooner"]
+    start = f"{plural(sooner, 'job')} start{'s' if sooner == 1 else ''} sooner, {compared['later']:,} later"
+    yield f"{compared['after']} against {compared['before']}: {start}"
     for key, title in (("by_size", "size"), ("by_user", "user"), ("by_queue", "queue")):
         groups = compared[key]
         if len(groups) < 2:

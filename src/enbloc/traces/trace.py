@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from enbloc.listing import plural
+from enbloc.units import SECOND
+
 CPU: Final = "cpu"
 GPU: Final = "nvidia.com/gpu"
 PODS: Final = "pods"
@@ -62,6 +65,25 @@ class Trace(msgspec.Struct, frozen=True):
     faults: tuple[Fault, ...] = ()
     skipped: dict[str, int] = {}
     """Reason → number of jobs."""
+    guessed: str = ""
+    """The columns and units that were guessed, as `--map` takes them."""
+
+
+_LONGEST_JOB_S: Final = 30 * 86_400
+_LONGEST_TRACE_S: Final = 20 * 365 * 86_400
+"""Half of all jobs run longer, or the trace lasts longer: its unit is more likely another."""
+
+
+def doubt(trace: Trace) -> str:
+    """Why the times of a trace are most likely in another unit; empty: they are not."""
+    if not trace.jobs:
+        return ""
+    median_s = sorted(job.run_ns for job in trace.jobs)[len(trace.jobs) // 2] / SECOND
+    span_s = trace.jobs[-1].submit_ns / SECOND
+    if median_s <= _LONGEST_JOB_S and span_s <= _LONGEST_TRACE_S:
+        return ""
+    days, years = round(median_s / 86_400), span_s / (365 * 86_400)
+    return f"half of the jobs run {plural(days, 'day')} or longer and submissions span {years:,.1f} years"
 
 
 def collect(lines: Iterable[Line], resource: str = CPU, processors: int | None = None) -> Trace:

@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,7 @@ from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.clock import now_ns
+from enbloc.up.event_expiry import EventExpiry
 from enbloc.up.loop import Loop, NoControlPlane
 from enbloc.up.options import Options, make_nodes
 from enbloc.up.reviewed_writes import ReviewedWrites
@@ -50,12 +52,25 @@ KUBECONFIG_FILE: Final = "kubeconfig"
 RECORD_KEYS_FILE: Final = "record-keys.json"
 
 
-def _decoded(content: bytes) -> dict[str, str]:
-    """A file of keys; what cannot be read counts as empty, and records of these keys do not count (S2)."""
+def read_keyring(file: Path) -> Keyring:
+    """The keys of the scheduler's records in a data directory (S2), with a first one if there is none. Raises
+    `DataDirError`."""
     try:
-        return msgspec.json.decode(content, type=dict[str, str])
-    except msgspec.DecodeError:
-        return {}
+        content = read_secret(file)
+        known = read_keys(msgspec.json.decode(content, type=dict[str, str])) if content else None
+        if known is None and content:
+            raise DataDirError(f"{file} holds no key: {_MOVE_KEYS}")
+        if known is None:
+            known = new_keyring()
+            write_private(file, msgspec.json.encode(write_keys(known)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as why:
+        raise DataDirError(f"{file} cannot be read: {why}; {_MOVE_KEYS}") from None
+    except OSError as why:
+        raise DataDirError(str(why)) from why
+    return known
+
+
+_MOVE_KEYS: Final = "restore a copy, or move it away: claims that were recorded with its keys are made anew then"
 
 
 _log = logging.getLogger(__name__)
@@ -88,12 +103,14 @@ class LocalCluster:
             self.store,
             self.nodes,
             lambda: self._make_plane(config),
-            (self._load,),
+            (self._load, EventExpiry(self.store)),
             self._journal.commit_soon if self._journal is not None else lambda: None,
         )
         self._facade: Facade | None = None
         self._listener: Listener | None = None
         self._running: asyncio.Task[None] | None = None
+        self._temporary: Path | None = None
+        """The kubeconfig, in a directory of its own, that goes with the cluster."""
         brought = any(arrival.obj["kind"] == "Node" for arrival in load.arrivals)
         self._provide(make_nodes(options, load_brings_nodes=brought or bool(self.store.list("Node")[0])))
 
@@ -148,13 +165,11 @@ class LocalCluster:
     async def start(self, pages: Mapping[str, Handler]) -> tuple[str, Path]:
         """Listens and starts. Returns the address of the pages and the path of the kubeconfig. Raises `OSError`."""
         options = self._options
-        state = options.data if options.data is not None else state_directory(options.port)
+        state = options.data
         try:
             token = self._token(state)
             certificate = (
-                load_certificate(state / CERTIFICATE_FILE, options.host)
-                if options.data
-                else make_certificate(options.host)
+                load_certificate(state / CERTIFICATE_FILE, options.host) if state else make_certificate(options.host)
             )
         except NotPrivate as why:
             raise DataDirError(str(why)) from why
@@ -174,18 +189,19 @@ class LocalCluster:
         self._listener = Listener(self._facade, certificate.context())
         _, port = await self._listener.start(options.host, options.port)
         host = f"[{options.host}]" if ":" in options.host else options.host
-        named = (state if options.port == port or options.data else state_directory(port)) / KUBECONFIG_FILE
-        kubeconfig = options.kubeconfig or named
+        kubeconfig = options.kubeconfig or (state or state_directory(port)) / KUBECONFIG_FILE
+        if options.port == 0 and not (options.kubeconfig or state):  # nobody comes back to a port that was any
+            self._temporary = kubeconfig
         write_kubeconfig(kubeconfig, f"https://{host}:{port}", token, certificate.certificate)
         self.store.auto_namespaces = False
         self._running = asyncio.create_task(self._settling.run())
         return f"http://{host}:{port}/", kubeconfig
 
-    def _token(self, state: Path) -> str:
+    def _token(self, state: Path | None) -> str:
         """A new token for each cluster; with `--data` the one of the directory."""
-        file = state / TOKEN_FILE
-        if self._options.data is None:
+        if state is None:
             return secrets.token_urlsafe(32)
+        file = state / TOKEN_FILE
         known = (read_secret(file) or b"").decode(errors="replace").strip()
         if len(known) >= 32:
             return known
@@ -195,17 +211,7 @@ class LocalCluster:
 
     def _read_keyring(self) -> Keyring:
         """The keys of the scheduler's records (S2): new ones for each cluster; with `--data` those of the directory."""
-        if self._options.data is None:
-            return new_keyring()
-        file = self._options.data / RECORD_KEYS_FILE
-        try:
-            known = read_keys(_decoded(read_secret(file) or b"{}"))
-            if known is None:
-                known = new_keyring()
-                write_private(file, msgspec.json.encode(write_keys(known)))
-        except NotPrivate as why:
-            raise DataDirError(str(why)) from why
-        return known
+        return read_keyring(self._options.data / RECORD_KEYS_FILE) if self._options.data is not None else new_keyring()
 
     def _open_log(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
         if self._options.runtime == "sim":
@@ -229,6 +235,10 @@ class LocalCluster:
             self._journal.close()
         if self._data is not None:
             self._data.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # someone else put something there
+                self._temporary.parent.rmdir()
 
     # ---- the host of the player
 

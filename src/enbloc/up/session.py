@@ -9,17 +9,18 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+import msgspec
 
 from enbloc import garbage_collector
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
-from enbloc.config import Config, where_alone
+from enbloc.config import Config, render, scheduler_names, where_alone
 from enbloc.engine.diagnosis.cause import Cause
 from enbloc.inspect.gangs import Objects
-from enbloc.inspect.overview import KINDS, Overview
+from enbloc.inspect.overview import IN_UP, KINDS, UNKNOWN, Overview
 from enbloc.runtime.engine_metrics import EngineMetrics, deserved_of
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.cluster import LocalCluster
@@ -79,7 +80,8 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
 
     collector = EngineMetrics(cluster.engine, volcano=config.volcano_metrics)
     collectors = (collector, *cluster.metrics.collectors)
-    explainer = Explainer(store.objects, lambda: store.version, where_alone(config))
+    seen = IN_UP if cluster.engine() is not None else UNKNOWN
+    explainer = Explainer(store.objects, lambda: store.version, where_alone(config), seen)
 
     def causes() -> Mapping[str, Cause]:
         engine = cluster.engine()
@@ -88,6 +90,12 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
     def deserved() -> Mapping[str, Mapping[str, float]]:
         engine = cluster.engine()
         return deserved_of(engine) if engine is not None else {}
+
+    def scheduler() -> dict[str, Any]:
+        """For commands that read this cluster: what is a gang, and whether a scheduler runs."""
+        names = tuple(sorted(scheduler_names(config, alone=True)))
+        text = render(msgspec.structs.replace(config, scheduler_names=names))
+        return {"runs": cluster.engine() is not None, "config": text}
 
     def version() -> int:
         """Changes with every write, and with demands, which change what queues deserve and are not written."""
@@ -98,6 +106,7 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
         *(objects, figures, config, lambda: store.list("Event")[0], version, collectors, explainer),
         causes=causes,
         deserved=deserved,
+        scheduler=scheduler,
     )
 
 

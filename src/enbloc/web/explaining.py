@@ -20,6 +20,7 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.config import Config
+from enbloc.inspect.overview import UNKNOWN, Scheduler
 
 WITHIN_S: Final = 120.0
 """An explanation that takes longer is given up."""
@@ -36,9 +37,17 @@ class Busy(Exception):
 
 
 class Explainer:
-    """`objects`: every object of the cluster. `version`: a number that changes with every write."""
+    """`objects`: every object of the cluster. `version`: a number that changes with every write. `scheduler`: whether
+    one runs there."""
 
-    def __init__(self, objects: Callable[[], Iterable[Obj]], version: Callable[[], int], config: Config) -> None:
+    def __init__(
+        self,
+        objects: Callable[[], Iterable[Obj]],
+        version: Callable[[], int],
+        config: Config,
+        scheduler: Scheduler = UNKNOWN,
+    ) -> None:
+        self._scheduler = scheduler
         self._objects = objects
         self._version = version
         self._config = config
@@ -86,7 +95,7 @@ class Explainer:
             async with asyncio.timeout(WITHIN_S):
                 assert child.stdin is not None
                 assert child.stdout is not None
-                head = base64.b64encode(pickle.dumps((self._config, now_ns, name)))
+                head = base64.b64encode(pickle.dumps((self._config, now_ns, name, self._scheduler)))
                 child.stdin.write(head + b"\n")
                 for start in range(0, len(objects), _BATCH):  # in parts: encoding all of them at once blocks the loop
                     child.stdin.write(msgspec.json.encode(objects[start : start + _BATCH]) + b"\n")
@@ -110,9 +119,9 @@ def answer(source: BinaryIO) -> bytes:
     """Reads a request from a pipe of the parent, and answers it."""
     from enbloc.advice.explanation import explain
 
-    config, now_ns, name = pickle.loads(base64.b64decode(source.readline()))  # of the parent, and of no one else
+    config, now_ns, name, scheduler = pickle.loads(base64.b64decode(source.readline()))  # of the parent alone
     objects = [obj for line in source for obj in msgspec.json.decode(line)]
-    found = msgspec.to_builtins(explain(objects, now_ns, config, name))
+    found = msgspec.to_builtins(explain(objects, now_ns, config, name, scheduler))
     for remedy in (found or {}).get("remedies") or ():
         remedy.pop("steps", None)  # whole objects: their templates may have secrets in their environment
     return msgspec.json.encode(found)

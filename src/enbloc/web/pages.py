@@ -78,11 +78,13 @@ class Pages:
         explainer: Explainer | None = None,
         causes: Callable[[], Mapping[str, Cause]] = dict,
         deserved: Callable[[], _Deserved] = dict,
+        scheduler: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """`events`: the API's Events. `version`: a number that changes with every write; without it a browser fetches
         twice a second. `collectors`: further metrics. `explainer`: says what would let a gang start.
         `causes`: what the scheduler of this process knows of gangs that wait, by title. `deserved`: what it computed
-        for queues, by name and resource."""
+        for queues, by name and resource. `scheduler`: whether one runs behind these pages, and its config."""
+        self._scheduler = scheduler
         self._explainer = explainer
         self._causes = causes
         self._deserved = deserved
@@ -102,7 +104,9 @@ class Pages:
 
     def handlers(self) -> dict[str, Handler]:
         """By path; `/*` matches anything below."""
-        return {
+        scheduler = self._scheduler
+        known = {"/api/scheduler": self._json(lambda *_: scheduler())} if scheduler is not None else {}
+        return known | {
             "/": self._index,
             "/static/*": self._static,
             "/api/model": self._json(self._model),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import log10
 from typing import Any, Final
 
+from enbloc.listing import plural
 from enbloc.units import SECOND, format_duration
 from enbloc.web.assets import read
 
@@ -39,10 +40,10 @@ def replay_page(answer: Mapping[str, Any], title: str) -> str:
 def _sections(answer: Mapping[str, Any]) -> Iterator[str]:
     cluster, trace = answer["cluster"], answer["trace"]
     size = f"{cluster['per_node']} {cluster['resource']}"
-    yield f"<h1>{trace['jobs']:,} jobs on {cluster['nodes']:,} nodes of {_text(size)}</h1>"
-    left_out = [f"{count:,} jobs left out: {reason}" for reason, count in trace["skipped"].items()]
+    yield f"<h1>{plural(trace['jobs'], 'job')} on {plural(cluster['nodes'], 'node')} of {_text(size)}</h1>"
+    left_out = [f"{plural(count, 'job')} left out: {reason}" for reason, count in trace["skipped"].items()]
     if trace["bad_lines"]:
-        left_out.append(f"{trace['bad_lines']:,} lines cannot be read")
+        left_out.append(f"{plural(trace['bad_lines'], 'line')} cannot be read")
     yield "".join(f'<p class="dim">{_text(line)}</p>' for line in left_out)
     yield "<h2>Policies</h2>" + _policies(answer["policies"])
     yield "<h2>Waits, as shares of all jobs</h2>" + _curves(answer["policies"])
@@ -138,12 +139,12 @@ def _won(sooner: int, later: int) -> str:
 
 
 def _bar(old: float, new: float) -> str:
-    """What the mean wait is of what it was: below 100 % the group wins."""
+    """The change of the mean wait: with a minus the group wins. The bar is half full where nothing changed."""
     if not old:
         return "" if not new else "from nothing"
     share = new / old
     filled = f'<i style="width:{min(share, 2) * 50:.0f}%"></i><u style="left:50%"></u>'
-    return f'<div class="bar" style="min-width:8rem">{filled}</div>{share:.0%}'
+    return f'<div class="bar" style="min-width:8rem">{filled}</div>{share - 1:+.0%}'
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], raw: frozenset[int] | set[int] = frozenset()) -> str:

@@ -37,7 +37,7 @@ def own_namespace() -> str:
         return namespace
     try:
         return NAMESPACE_FILE.read_text().strip() or NAMESPACE
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return NAMESPACE
 
 

@@ -24,7 +24,7 @@ from enbloc.admission.settings import settings_of
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config
-from enbloc.gangs.registry import GangRegistry
+from enbloc.gangs.lenient import LenientRegistry
 from enbloc.webhook import certificate_rotation, certificates
 from enbloc.webhook.bodies import Bodies, UnreadBody
 from enbloc.webhook.cache import ObjectCache, RecordingLookup
@@ -79,7 +79,7 @@ class Webhook:
         self._namespace = namespace
         self._known = known
         self._settings = settings_of(config, alone=False, strict_templates=True)
-        self._book = GangRegistry()
+        self._book = LenientRegistry()
         self._clients = clients
         self._bodies = Bodies()
         self._places = asyncio.Semaphore(AT_ONCE)

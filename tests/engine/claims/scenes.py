@@ -46,7 +46,7 @@ class Scene:
     def restart_registry(self) -> None:
         """A new registry that knows nothing but what the objects say."""
         self.claims = ClaimsOfAllKinds(self.state, self.groups, 60 * SECOND_NS, self._note)
-        self.claims.obstacle = lambda gang: self.obstacles.get(name_of(gang))
+        self.claims.obstacle = lambda gang, kind: self.obstacles.get(name_of(gang))
         self.state.gang_table.when_forgotten = self.claims.gang_gone
 
     def _note(self, decision: Decision) -> None:

@@ -80,7 +80,7 @@ def test_r1_no_gang_starves_where_that_is_not_configured() -> None:
     assert not scene.starvation.is_starving(gang)
 
 
-@pytest.mark.parametrize("why", ["satisfied", "finished", "ready"])
+@pytest.mark.parametrize("why", ["no pod of it waits", "finished", "ready"])
 @pytest.mark.parametrize("starves", [False, True])
 def test_r1_a_gang_whose_minima_are_placed_does_not_starve(why: str, starves: bool) -> None:
     scene = Scene()
@@ -92,21 +92,19 @@ def test_r1_a_gang_whose_minima_are_placed_does_not_starve(why: str, starves: bo
     elif why == "ready":
         gang.occupied = {"": 2}
     else:
-        gang.satisfied = True
+        gang.covered = "2"
     scene.starvation.gang_read(gang)
     assert not scene.starvation.is_starving(gang)
     assert scene.starvation.due() is None
     assert scene.begin(AFTER) == []
 
 
-@pytest.mark.parametrize("why", ["satisfied", "ready", "gone", "another object"])
+@pytest.mark.parametrize("why", ["ready", "gone", "another object"])
 def test_r1_a_gang_that_changed_since_it_was_read_is_not_read_for_starving(why: str) -> None:
     scene = Scene()
     gang = scene.gang()
     if why == "ready":
         gang.occupied = {"": 2}
-    elif why == "satisfied":
-        gang.satisfied = True
     elif why == "gone":
         del scene.known.gangs[gang.key]
     else:

@@ -12,7 +12,7 @@ from enbloc.engine.decisions import Decision, RecordUsage
 from enbloc.engine.plugins.fair_share import OF_QUEUE, FairShare
 from enbloc.engine.queueing import usage as module
 from enbloc.engine.queueing.usage import Usage
-from enbloc.engine.tables.accounts import BILLION, Account
+from enbloc.engine.tables.accounts import WHOLE, Account
 from enbloc.engine.tables.resources import CPU, PODS
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.hints import USER
@@ -64,7 +64,7 @@ class Scene:
         return self.fair.accounts[queue][name]
 
     def rate(self, name: str, queue: str = "q") -> float:
-        return self.account(name, queue).rate_ppb / BILLION
+        return self.account(name, queue).rate / WHOLE
 
 
 def gang(name: str, queue: str = "q", count: int = 2, namespace: str = "default", **fields: Any) -> list[m.Obj]:
@@ -143,14 +143,14 @@ def test_g12_the_record_that_was_written_frees_the_way_for_the_next() -> None:
     scene = Scene(gang("g", nodeName="a"))
     scene.cycle()
     first = scene.records()[0]
-    assert first.record.accounts["default"] == AccountRecord(0, 0, 250_000_000)
+    assert first.record.accounts["default"] == AccountRecord(0, 0, WHOLE // 4)
     scene.direct.put({**m.pod("g-0", group="g", nodeName="a"), "status": {"phase": "Failed"}})
     scene.cycle(10)
     scene.usage.observe("q", first.record)
     assert scene.usage.has_unwritten()
     assert scene.cycle(10) == {"q": ["default", "default/"]}
     account = scene.records()[0].record.accounts["default"]
-    assert (account.as_of_ns, account.rate_ppb) == (10 * SECOND, 125_000_000)
+    assert (account.as_of_ns, account.rate) == (10 * SECOND, WHOLE // 8)
     assert 2.4 < account.usage_ns / SECOND < 2.5
 
 

@@ -11,6 +11,8 @@ from enbloc.advice.sources import pod_parts
 from enbloc.api import koordinator, volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, name_of
+from enbloc.api.quotas import quota_of
+from enbloc.api.reasons import PendingReason
 from enbloc.units import format_amount, format_quantity, parse_quantity
 
 NATIVE_GROUP = "PodGroup.scheduling.k8s.io"
@@ -118,7 +120,7 @@ def within_quota(case: Case) -> Candidates:
         for key, limit in sorted(((quota.get("spec") or {}).get("hard") or {}).items()):
             most, needed = (
                 parse_quantity(limit).nanos,
-                parse_quantity(used.get(key, "0")).nanos + _quota_need(case, key),
+                parse_quantity(used.get(key, "0")).nanos + _quota_need(case, quota, key),
             )
             if needed > most:
                 raised[key] = format_quantity(needed)
@@ -129,8 +131,10 @@ def within_quota(case: Case) -> Candidates:
         yield Change(f"raise {' and '.join(texts)}", tuple(steps))
 
 
-def _quota_need(case: Case, key: str) -> int:
-    """What the missing pods add to one key of a quota, in nano-units."""
+def _quota_need(case: Case, quota: Obj, key: str) -> int:
+    """What the missing pods, or those that room is claimed for, add to one key of a quota, in nano-units."""
+    if case.why.reason is PendingReason.CLAIM_NOT_ALLOWED:
+        return case.engine.parts.later_room.charge(quota_of(quota), case.gang)[key]
     name = key.removeprefix("requests.").removeprefix("limits.")
     total = 0
     for role, spec in case.roles.items():

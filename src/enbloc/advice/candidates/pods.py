@@ -178,6 +178,10 @@ def without_selector(case: Case) -> Candidates:
             return bool(spec.pop("nodeSelector", None))
 
         yield Change("remove the nodeSelector", with_edited_pods(case.sources, edit))
+    if case.own is not None and not case.gang.spec.recreated_by_us:
+        for key, value in sorted(case.gang.spec.node_selector.items()):
+            text = f"remove nodeSelector {key}={value} of the SchedulingSpec"
+            yield Change(text, (patch(case.own, {"spec": {"nodeSelector": {key: None}}}),))
 
 
 def _selected(case: Case) -> list[tuple[str, str]]:

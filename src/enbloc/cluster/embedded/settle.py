@@ -69,6 +69,7 @@ def settle(
         nodes.observe()
         nodes.run(store.now())
         plane.reconcile(store.now())
+        store.settle()  # as an API server has it: what a pod uses of a quota is known when the pod is
         plane.schedule(store.now())
         yield store.version != version
         if store.version == version:

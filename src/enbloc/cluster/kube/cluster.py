@@ -123,6 +123,11 @@ class KubeCluster:
         """Whether the kind is known to be served: one of those given to `start`, or one used since."""
         return self._discovery.known(kind) is not None
 
+    def known(self, kind: str) -> List[Obj]:
+        """The objects of a kind as they were last observed."""
+        informer = self._informers.get(kind)
+        return informer.objects() if informer is not None else []
+
     def healthy(self) -> bool:
         """Whether every watch is connected, or was until a moment ago, and no observer has failed."""
         if self._failure is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from enbloc.cluster.kube.usual_kubeconfig import Usual, of_pod
+from enbloc.cluster.kube.usual_kubeconfig import Usual, is_too_deep, of_pod
 from enbloc.cluster.kube.usual_kubeconfig import read as read_usual
 
 if TYPE_CHECKING:
@@ -159,6 +159,9 @@ async def load(kubeconfig: str | None, context: str | None) -> Credentials:
             )
     if not any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
         raise NoCredentials(f"{files}: there is no such kubeconfig")
+    for file in filter(None, files.split(os.pathsep)):
+        if is_too_deep(file):
+            raise NoCredentials(f"{file}: nested too deep for a kubeconfig")
     found = read_usual(files, context)
     if found is not None:
         return UsualCredentials(files, context, found)

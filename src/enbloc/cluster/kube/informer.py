@@ -19,11 +19,12 @@ import aiohttp
 import msgspec
 
 from enbloc.api.meta import Obj, uid_of
+from enbloc.api.nesting import within_depth
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.kube.discovery import Resource
 from enbloc.cluster.kube.http import Api, backoff_s, refusal
 from enbloc.cluster.kube.kept import Kept
-from enbloc.cluster.kube.objects import page_token, pruned, read_page
+from enbloc.cluster.kube.objects import decoded, page_token, pruned, read_page
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,6 @@ _POD = "Pod"
 
 Keep = Callable[[Obj], Obj]
 """What is kept of an object that was decoded and is not shared yet."""
-
-
-def _whole(obj: Obj) -> Obj:
-    return obj
 
 
 class _Line(msgspec.Struct):
@@ -71,7 +68,7 @@ class Informer:
         find: Callable[[], Awaitable[Resource | None]],
     ) -> None:
         """`find` discovers again where the cluster serves this kind. Pods are reduced to what is read (`kept`)."""
-        self._keep: Keep = Kept().reduced if resource.kind == _POD else _whole
+        self._keep: Keep = Kept().reduced if resource.kind == _POD else within_depth
         self.resource = resource
         self._api = api
         self._observe = observe
@@ -86,6 +83,10 @@ class Informer:
     def get(self, namespace: str, name: str) -> Obj | None:
         """The object as it was last reported."""
         return self._objects.get((namespace, name))
+
+    def objects(self) -> list[Obj]:
+        """All objects as they were last reported."""
+        return list(self._objects.values())
 
     def is_fresh(self, now_s: float) -> bool:
         """Whether the watch is connected, or was until a moment ago."""
@@ -206,7 +207,7 @@ class Informer:
 
     def _take(self, text: bytes) -> None:
         try:
-            line = _line_decoder.decode(text)
+            line = decoded(_line_decoder, text)
             obj = line.object
             if line.type == "ERROR":
                 raise _error(obj)
@@ -259,7 +260,7 @@ def _key(obj: Obj) -> tuple[str, str]:
 
 
 async def list_all(
-    api: Api, resource: Resource, namespace: str | None = None, keep: Keep = _whole
+    api: Api, resource: Resource, namespace: str | None = None, keep: Keep = within_depth
 ) -> tuple[list[Obj], str]:
     """All objects of a kind and the version of the list, page by page; `keep` gets each. Raises `Refused`."""
     base = f"{resource.collection(namespace)}?limit={api.bounds.page}"

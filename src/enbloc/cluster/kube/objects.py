@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api.meta import Obj
+from enbloc.api.nesting import shallow
 from enbloc.api.writes import Refused
 from enbloc.cluster.kube.discovery import Resource
 
@@ -63,8 +64,16 @@ def pruned(obj: Obj) -> Obj:
     return obj
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """What is nested too deep is left out: one object must not end a list or a watch (S8)."""
     try:
         return decoder.decode(body)
+    except RecursionError:
+        return decoder.decode(shallow(body))
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    try:
+        return decoded(decoder, body)
     except msgspec.DecodeError as why:
         raise Refused(502, "BadGateway", f"the server does not answer as a Kubernetes API does: {why}") from None

@@ -49,15 +49,32 @@ class Usual(NamedTuple):
     key: Material | None
 
 
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEPTH: Final = 100
+
+
 class _Unusual(Exception):
     pass
+
+
+def is_too_deep(file: str) -> bool:
+    """Whether a kubeconfig is nested so deep that reading it could end the process."""
+    depth = 0
+    try:
+        for event in yaml.parse(Path(file).expanduser().read_bytes(), Loader=_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEPTH:
+                return True
+    except (OSError, ValueError, yaml.YAMLError):
+        pass  # whoever reads it says so
+    return False
 
 
 def read(file: str, context: str | None) -> Usual | None:
     """What a kubeconfig says; `None`: it is not of the usual kind, or has a fault."""
     try:
         path = Path(file).expanduser()
-        document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        document = yaml.load(path.read_bytes(), Loader=_LOADER)
         return _read(document, context, path.parent)
     except (_Unusual, OSError, ValueError, yaml.YAMLError):
         return None

@@ -8,6 +8,7 @@ import msgspec
 
 from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan
+from enbloc.listing import plural
 
 FINISHED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 """Phases in which no pod of a job runs or is created; an aborted job may be resumed."""
@@ -86,17 +87,18 @@ class Situation(msgspec.Struct, frozen=True):
         unfinished = sum(self.pod_counts.total(phase) for phase in ("Pending", "Running", "Unknown", TERMINATING))
         wanted = self.plan.spec.min_success
         if wanted is not None and succeeded >= wanted:
-            return Verdict("Completed", "JobCompleted", f"{succeeded} pods succeeded, minSuccess {wanted}")
+            return Verdict("Completed", "JobCompleted", f"{plural(succeeded, 'pod')} succeeded, minSuccess {wanted}")
         expected = sum(role.replicas for role in self.plan.roles if role.name in self.begun)
         if not expected or unfinished or succeeded + failed != expected:
             return None
         if wanted is not None:
-            return Verdict("Failed", "JobFailed", f"{succeeded} pods succeeded, minSuccess {wanted}")
+            return Verdict("Failed", "JobFailed", f"{plural(succeeded, 'pod')} succeeded, minSuccess {wanted}")
         if succeeded < self.plan.minimum:
-            return Verdict("Failed", "JobFailed", f"{succeeded} pods succeeded, minAvailable {self.plan.minimum}")
+            text = f"{plural(succeeded, 'pod')} succeeded, minAvailable {self.plan.minimum}"
+            return Verdict("Failed", "JobFailed", text)
         for role in self.plan.roles:
             of_role = self.pod_counts.of(role.name, "Succeeded")
             if of_role < role.minimum:
-                text = f"{of_role} pods of role {role.name} succeeded, its minAvailable is {role.minimum}"
+                text = f"{plural(of_role, 'pod')} of role {role.name} succeeded, its minAvailable is {role.minimum}"
                 return Verdict("Failed", "JobFailed", text)
         return Verdict("Completed", "JobCompleted", f"{succeeded} of {self.plan.replicas} pods succeeded")

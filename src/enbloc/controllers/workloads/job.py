@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, is_terminating, name_of
 from enbloc.api.workloads import JobSpec, JobStatus
 from enbloc.api.writes import Write
+from enbloc.controllers.batches import BATCH
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.job_counts import Counts, count, index_of, is_tracked, release
 from enbloc.controllers.workloads.job_pod_group import group_name, group_writes
@@ -71,7 +73,8 @@ def sync(owner: Obj, owned: list[Obj], around: Surroundings, now_ns: int) -> Out
     ended = _end_condition(owner)
     if ended is not None:
         return _after_end(owner, job.spec, ended, pods, now_ns)
-    run = Run(owner, job.spec, status, pods, count(job.spec, status, pods), now_ns)
+    spec = _bounded(job.spec)
+    run = Run(owner, spec, status, pods, count(spec, status, pods), now_ns)
     end = _end(run)
     if end is not None:
         return _finish(run, end)
@@ -79,6 +82,15 @@ def sync(owner: Obj, owned: list[Obj], around: Surroundings, now_ns: int) -> Out
         return _suspended(run)
     made = _run(run)
     return made._replace(writes=[*group_writes(owner, job.spec, owned), *made.writes])
+
+
+def _bounded(spec: JobSpec) -> JobSpec:
+    """With as many pods at a time as are made of one object; and as many indexes, each of which is remembered."""
+    most = workloads.MOST_PODS
+    completions = spec.completions
+    if spec.completion_mode == "Indexed" and completions is not None:
+        completions = min(completions, most)
+    return msgspec.structs.replace(spec, parallelism=min(spec.parallelism, most), completions=completions)
 
 
 def released(pods: Iterable[Obj]) -> list[Write]:
@@ -247,14 +259,14 @@ def _backoff_end(run: Run) -> int:
 def _created(run: Run) -> list[Write]:
     replaced_late = run.owner["spec"].get("podReplacementPolicy") == "Failed"
     busy = [pod for pod in run.pods if not pod_state.is_finished(pod)] if replaced_late else run.active
-    missing = _wanted(run) - len(busy)
+    missing = min(_wanted(run) - len(busy), BATCH)
     if missing <= 0:
         return []
     if run.spec.completion_mode != "Indexed":
         return [_new(run, None) for _ in range(missing)]
     taken = {index_of(pod) for pod in busy} | run.counts.completed
-    free = [index for index in range(run.spec.completions or 0) if index not in taken]
-    return [_new(run, index) for index in free[:missing]]
+    free = (index for index in range(run.spec.completions or 0) if index not in taken)
+    return [_new(run, index) for index in islice(free, missing)]
 
 
 def _new(run: Run, index: int | None) -> Write:

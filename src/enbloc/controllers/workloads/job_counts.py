@@ -107,7 +107,7 @@ def parse_indexes(text: str) -> frozenset[int]:
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         if first.isdecimal() and (not dash or last.isdecimal()) and len(part) < 20:
-            found.update(range(int(first), int(last if dash else first) + 1))
+            found.update(range(int(first), min(int(last if dash else first) + 1, workloads.MOST_PODS)))
     return frozenset(found)
 
 

@@ -8,6 +8,7 @@ from enbloc.api import workloads
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, labels_of, name_of
 from enbloc.api.writes import Write
+from enbloc.controllers.batches import BATCH
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.owned import Outcome, Surroundings, delete, new_pod, status_patch
 
@@ -17,11 +18,11 @@ COMPONENT: Final = "replicaset-controller"
 def sync(owner: Obj, pods: list[Obj], around: Surroundings, now_ns: int) -> Outcome:
     spec = view(owner, workloads.ReplicaSet).spec
     active = [pod for pod in pods if pod_state.is_active(pod)]
-    missing = spec.replicas - len(active)
+    missing = min(spec.replicas, workloads.MOST_PODS) - len(active)
     writes: list[Write] = []
     template = owner["spec"]["template"]
     if missing > 0:
-        writes += [new_pod(owner, template, generate_name=f"{name_of(owner)}-") for _ in range(missing)]
+        writes += [new_pod(owner, template, generate_name=f"{name_of(owner)}-") for _ in range(min(missing, BATCH))]
     elif missing < 0:
         writes += [delete(pod) for pod in pod_state.in_order_of_deletion(active)[:-missing]]
     wanted = ((template.get("metadata") or {}).get("labels") or {}).items()

@@ -12,6 +12,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, is_terminating, labels_of, name_of, namespace_of
 from enbloc.api.workloads import StatefulSetSpec
 from enbloc.api.writes import Create, Write
+from enbloc.controllers.batches import BATCH
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.owned import (
     Outcome,
@@ -45,7 +46,7 @@ class Replicas(msgspec.Struct, frozen=True):
     @property
     def ordinals(self) -> range:
         start = self.spec.ordinals.start if self.spec.ordinals else 0
-        return range(start, start + self.spec.replicas)
+        return range(start, start + min(self.spec.replicas, workloads.MOST_PODS))
 
     @property
     def partition(self) -> int:
@@ -88,10 +89,13 @@ def _ordinal(owner: Obj, pod: Obj) -> int | None:
 
 def _fill(replicas: Replicas, around: Surroundings, writes: list[Write]) -> bool:
     """Creates what is missing. Returns whether the next step must wait for it."""
-    waits = False
+    waits, made = False, 0
     for ordinal in replicas.ordinals:
         pod = replicas.pods.get(ordinal)
+        if pod is None and made == BATCH:
+            return True
         if pod is None:
+            made += 1
             writes += _new(replicas, ordinal, around)
         elif pod_state.is_finished(pod) and not is_terminating(pod):
             text = f"StatefulSet {name_of(replicas.owner)} deletes pod {name_of(pod)}, which has ended, to recreate it"
@@ -138,7 +142,7 @@ def _replace(replicas: Replicas) -> list[Write]:
 
 
 def _new(replicas: Replicas, ordinal: int, around: Surroundings) -> list[Write]:
-    """A pod, and before it the claims that it lacks."""
+    """A pod; before it the claims that it lacks, which may be refused."""
     owner, spec = replicas.owner, replicas.spec
     name = f"{name_of(owner)}-{ordinal}"
     revision = _revision_for(replicas, ordinal)
@@ -154,6 +158,8 @@ def _new(replicas: Replicas, ordinal: int, around: Surroundings) -> list[Write]:
         }
         if not around.has_claim(namespace_of(owner), claim_name):
             writes.append(Create(_claim(owner, claim, claim_name)))
+    if writes:
+        return writes
     pod_spec: dict[str, Any] = {**template["spec"], "hostname": name}
     if spec.service_name:
         pod_spec["subdomain"] = spec.service_name
@@ -163,7 +169,7 @@ def _new(replicas: Replicas, ordinal: int, around: Surroundings) -> list[Write]:
     labels = {POD_NAME: name, POD_INDEX: str(ordinal), workloads.REVISION_HASH: revision}
     made = new_pod(owner, template, name=name, labels=labels, spec=pod_spec)
     text = f"create Pod {name} in StatefulSet {name_of(owner)} successful"
-    return [*writes, made, event(owner, "SuccessfulCreate", text, COMPONENT)]
+    return [made, event(owner, "SuccessfulCreate", text, COMPONENT)]
 
 
 def _revision_for(replicas: Replicas, ordinal: int) -> str:
@@ -180,6 +186,13 @@ def _claim(owner: Obj, claim: Obj, name: str) -> Obj:
     metadata = {**claim["metadata"], "name": name, "namespace": namespace_of(owner)}
     metadata["labels"] = {**(claim["metadata"].get("labels") or {}), **selected}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim["spec"]}
+
+
+def makes_claim(owner: Obj, claim: Obj) -> bool:
+    """Whether a claim is for a pod of this StatefulSet, by its name."""
+    stem, _, ordinal = name_of(claim).rpartition("-")
+    stems = [f"{one['metadata']['name']}-{name_of(owner)}" for one in owner["spec"].get("volumeClaimTemplates") or ()]
+    return namespace_of(owner) == namespace_of(claim) and ordinal.isdecimal() and stem in stems
 
 
 def _status(replicas: Replicas) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from enbloc.engine.actions.deadlocks import resolve_deadlock
-from enbloc.engine.actions.gang_groups import start, start_whole
+from enbloc.engine.actions.gang_groups import hold_apart, start, start_whole
 from enbloc.engine.actions.planned_starts import place_in_plan
 from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.actions.reserve import mend
@@ -55,9 +55,11 @@ def behind_head(cycle: Cycle, gang: GangState, position: object) -> Constraints:
     """EASY: a gang behind the first that waits in its queue must not delay it. The forecast is reused while `position`
     is equal."""
     constraints, easy = cycle.constraints(gang), cycle.parts.easy
+    if easy is None:
+        return constraints
     head = first_waiting(cycle, gang.spec.queue)
     band = Band.SURPLUS if is_surplus(gang) else Band.MINIMA
-    if head is None or easy is None or cycle.order(head) >= cycle.order(gang, band):
+    if head is None or cycle.order(head) >= cycle.order(gang, band):
         return constraints
     shadow = easy.shadow(head, cycle.constraints(head), cycle.now_ns, position)
     return constraints._replace(shadow=shadow)
@@ -68,7 +70,7 @@ def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
     found: Head | None = None
     for equivalence in cycle.queues.placement.in_queue(queue):
         why = equivalence.diagnosis
-        head = equivalence.head() if equivalence.unschedulable and why is not None and not why.of_queue else None
+        head = equivalence.head() if equivalence.unschedulable and why is not None and why.lacks_room else None
         if head is not None and head.order.band is Band.MINIMA and (found is None or head.order < found.order):
             found = head
     return found.gang if found is not None else None
@@ -82,6 +84,8 @@ def places_singly(gang: GangState) -> bool:
 def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
     group = cycle.groups.of(gang)
+    if group is not None and not places_singly(gang) and not cycle.intake.may_start(group):
+        return hold_apart(cycle, group, constraints)
     if places_singly(gang):
         failure = _place_singly(cycle, gang, constraints)
     else:
@@ -177,6 +181,8 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     placed = [task for task in transaction.placed if task.gang is gang]
     if later:  # the claim is written before any Binding relies on it
         waves.keep(gang, taken, later, cycle.now_ns)
+        for other in cycle.parts.later_room.outdated():  # those of its namespace may claim less now (S9)
+            cycle.intake.read(other)
         for task in later:
             if places.get(task.uid, task.node) != task.node:
                 cycle.state.events.add_room_freed(places[task.uid])

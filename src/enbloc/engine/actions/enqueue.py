@@ -12,7 +12,7 @@ from enbloc.engine.decisions import Reason
 from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, Diagnosis, shown
 from enbloc.engine.eviction.rules import ByShare
 from enbloc.engine.queueing.demand import PREEMPTING, RECLAIMING, STARVING
-from enbloc.engine.tables.resources import PODS, Ints
+from enbloc.engine.tables.resources import PODS, Ints, total
 from enbloc.engine.tables.tasks import GangState
 
 
@@ -160,10 +160,11 @@ def _insufficient_free(
     enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(cycle.state.queue_of(gang))
     beyond_share = cycle.parts.awaited.beyond_share(cycle.state.queue_of(gang), queues)
     reserved = cycle.claims.reservations.kept_from(gang, cycle.now_ns)
+    held = total([task.cls.request for mate in cycle.groups.mates(gang) for task in cycle.claims.holds.of(mate)])
     for column, amount in asked.items():
         taken = (int(used[column]) if column < len(used) else 0) + int(enqueued[column]) - beyond_share[column]
         taken += int(reserved[column]) if column < len(reserved) else 0
-        taken -= freed.get(column, 0)
+        taken -= freed.get(column, 0) + held.get(column, 0)  # what is held for its own group is its own (K8)
         name = cycle.state.resources.names[column]
         free = totals_of[column] * cycle.config.enqueue.overcommit_milli // 1000 - taken
         available = f"{shown(name, max(0, totals_of[column] - taken))} of {shown(name, totals_of[column])} available"

@@ -16,7 +16,7 @@ from enbloc.engine.actions.min_resources import min_resources, shortage
 from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.claim import Claim
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.cycle import Cycle, Turn
 from enbloc.engine.eviction.planner import Plan, Planner
 from enbloc.engine.eviction.rules import Rules
 from enbloc.engine.ordering import Band, Order
@@ -96,9 +96,12 @@ def _serve_class(
     """Serves the gangs of a class in order; whether room was found, or is being freed, for one of them."""
     served = False
     for gang in equivalence.in_order():
-        if is_blocked(cycle, gang) or not _serve(cycle, gang, action, rules_of, releases_claims):
-            break  # one like it is before it in a FIFO queue (G8); or there is no plan for a gang like it either
-        served = True
+        if is_blocked(cycle, gang):
+            break  # one like it is before it in a FIFO queue (G8)
+        with Turn(cycle, gang) as turn:
+            if not _serve(cycle, gang, action, rules_of, releases_claims):
+                break  # there is no plan for a gang like it either
+        served = served or not turn.failed
     return served
 
 

@@ -53,11 +53,22 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
     if _beyond_cluster(cycle, unit) is None and too_little_free(cycle, group) is None:
         is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
-            # R8 does not count: a held pod has not started, and may not end before a gang that comes first is due
-            apart = cycle.constraints(unit[0], honor_run_times=False, together=False)
-            apart = apart._replace(shadow=constraints.shadow, starts=False)
-            _hold(cycle, group, unit, apart)  # with an obstacle the hold would end at once
+            _hold(cycle, group, unit, constraints)  # with an obstacle the hold would end at once
     return _of_each(cycle, group, unit, failure)
+
+
+def hold_apart(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis:
+    """K6: the complete gangs of a group that lacks members hold what fits in free room, and wait."""
+    unit = cycle.intake.holds_apart(group)
+    _hold(cycle, group, unit, constraints)
+    return why_incomplete(cycle, group)
+
+
+def why_incomplete(cycle: Cycle, group: Group) -> Diagnosis:
+    gangs = {gang.key: gang for gang in cycle.groups.gangs(group)}
+    each = {key: _with_held(gangs[key], why) for key, why in cycle.intake.why_not_started(group).items()}
+    first = cycle.intake.holds_apart(group)[0]
+    return msgspec.structs.replace(each[first.key], of_gangs=each)
 
 
 def _shape(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constraints) -> Hashable | None:
@@ -95,20 +106,28 @@ def _of_each(cycle: Cycle, group: Group, unit: list[GangState], failure: Diagnos
     are held. Those beside the unit have a minimum of 0, or only surplus waits."""
     found: dict[GangKey, Diagnosis] = {}
     lacking = failure.of_gangs or {unit[0].key: failure}
+    for_nodes = all(map(diagnosis.nodes_would_help, lacking.values()))
     for gang in cycle.groups.gangs(group):
         why = lacking.get(gang.key)
         if gang not in unit and not gang.total_pending:
             why = diagnosis.timed_out(gang)
         elif why is None and (failure.of_gangs or gang not in unit):
             why = diagnosis.waits_for_others(gang, (), cycle.state.gangs, lacking, cycle.titles)
-        why = why or failure
-        held = gang.total_held
-        if held:
-            text = f"; {held} pod{' is' if held == 1 else 's are'} held"
-            roles = {role: f"{said.removesuffix('.')}{text}" for role, said in why.of_roles.items()}
-            why = msgspec.structs.replace(why, message=f"{why.message.removesuffix('.')}{text}", of_roles=roles)
-        found[gang.key] = why
+        why = msgspec.structs.replace(
+            why or failure, attempted_with_others=gang in unit, needs_other_than_nodes=not for_nodes
+        )
+        found[gang.key] = _with_held(gang, why)
     return msgspec.structs.replace(failure, of_gangs=found)
+
+
+def _with_held(gang: GangState, why: Diagnosis) -> Diagnosis:
+    """What a gang says, and how many of its pods are held."""
+    held = gang.total_held
+    if not held:
+        return why
+    text = f"; {held} pod{' is' if held == 1 else 's are'} held"
+    roles = {role: f"{said.removesuffix('.')}{text}" for role, said in why.of_roles.items()}
+    return msgspec.structs.replace(why, message=f"{why.message.removesuffix('.')}{text}", of_roles=roles)
 
 
 def place_unit(
@@ -147,7 +166,11 @@ def _bind(cycle: Cycle, group: Group, unit: list[GangState], placed: list[Task])
 
 
 def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constraints) -> None:
-    """Holds the tasks that fit, of each gang at most as many as its minima require."""
+    """Holds the tasks that fit, of each gang at most as many as its minima require. R8 does not count: a held pod has
+    not started, and may not end before a gang that comes first is due."""
+    shadow = constraints.shadow
+    constraints = cycle.constraints(unit[0], honor_run_times=False, together=False)
+    constraints = constraints._replace(shadow=shadow, starts=False)
     for gang in unit:
         transaction = Transaction(cycle.state)
         request = request_of(gang)

@@ -33,7 +33,7 @@ def place_in_plan(cycle: Cycle, backfill: ConservativeBackfill, serve: ServeWith
         failure = serve(cycle, gang, constraints)
         if failure is None:
             plans.note_bound(gang, before)
-        elif not failure.of_queue:
+        elif failure.lacks_room:
             equivalence = cycle.queues.equivalence_of(gang)
             plans.of(gang.spec.queue).add(_gangs(equivalence) if equivalence is not None else [])
         return failure
@@ -82,7 +82,7 @@ def _begin(cycle: Cycle, backfill: ConservativeBackfill, name: str) -> PlannedQu
     planned = PlannedQueue(backfill, cycle.now_ns)
     for equivalence in cycle.queues.placement.in_queue(name):
         why = equivalence.diagnosis
-        if equivalence.unschedulable and why is not None and not why.of_queue:
+        if equivalence.unschedulable and why is not None and why.lacks_room:
             planned.add(_gangs(equivalence))
     return planned
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable
 
+from enbloc.api.reasons import PendingReason
 from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.actions.next_queue import Line, NextQueue
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.cycle import Cycle, Turn
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
@@ -60,7 +61,11 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             continue
         failure = failures.of(equivalence, order) if failures is not None and not is_kept else None
         if failure is None:
-            failure = serve(gang)
+            with Turn(cycle, gang) as turn:
+                failure = serve(gang)
+            if turn.failed:
+                _line_up(queue, line, equivalence)
+                continue
             if failures is not None and failure is not None:
                 failures.note(equivalence, order, failure)
         if failure is not None and is_kept:
@@ -145,6 +150,8 @@ def blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> G
             head = equivalence.head() if equivalence.unschedulable or queue is not served else None
             if head is None or head.order.band is not Band.MINIMA or head.order >= order:
                 continue
+            if equivalence.diagnosis is not None and equivalence.diagnosis.reason is PendingReason.GROUP_NOT_READY:
+                continue  # its group lacks members: it holds what it can, and is not in line (K6)
             if found is None or head.order < found.order:
                 found = head
     for gang in cycle.parts.awaited.in_queue(name):

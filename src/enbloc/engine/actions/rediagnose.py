@@ -13,12 +13,13 @@ import msgspec
 
 from enbloc.engine.actions.allocate import asked_singly, behind_head, places_singly, try_singly
 from enbloc.engine.actions.enqueue import refusal
-from enbloc.engine.actions.gang_groups import why_not_whole
+from enbloc.engine.actions.gang_groups import why_incomplete, why_not_whole
 from enbloc.engine.actions.planned_starts import Plans
 from enbloc.engine.actions.queue_loop import blocker
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.cycle import Cycle, Turn
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.reporter import next_to_be_attempted
 from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints
@@ -34,16 +35,23 @@ def rediagnose(cycle: Cycle) -> None:
     plans = Plans(cycle, backfill) if backfill is not None else None
     for queue in queues.all():
         for head, equivalence in _in_order(queue):
-            why = _behind(cycle, queue, head)
-            if why is None and queue is queues.admission:
-                why = refusal(cycle, head.gang)
-            elif why is None:
-                in_plan = plans.constraints(head.gang) if plans is not None and queue is queues.placement else None
-                with _partly_allocated(cycle, head):
-                    constraints = in_plan or _constraints(cycle, head.gang, in_backfill=queue is queues.best_effort)
-                    why = _why_not(cycle, head.gang, constraints)
-            if why is not None:
-                queues.diagnose_anew(equivalence, why)
+            with Turn(cycle, head.gang):
+                why = _of_class(cycle, queue, head, plans)
+                if why is not None:
+                    queues.diagnose_anew(equivalence, why)
+
+
+def _of_class(cycle: Cycle, queue: SchedulingQueue, head: Head, plans: Plans | None) -> Diagnosis | None:
+    queues = cycle.queues
+    why = _behind(cycle, queue, head)
+    if why is not None:
+        return why
+    if queue is queues.admission:
+        return refusal(cycle, head.gang)
+    in_plan = plans.constraints(head.gang) if plans is not None and queue is queues.placement else None
+    with _partly_allocated(cycle, head):
+        constraints = in_plan or _constraints(cycle, head.gang, in_backfill=queue is queues.best_effort)
+        return _why_not(cycle, head.gang, constraints)
 
 
 def _in_order(queue: SchedulingQueue) -> list[tuple[Head, EquivalenceClass]]:
@@ -80,18 +88,17 @@ def _behind(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | Non
 def _partly_allocated(cycle: Cycle, head: Head) -> Iterator[None]:
     """While it lasts, what gangs before this one keep to the end of a cycle counts as used (A2, decision 0018)."""
     across_queues, mates = cycle.order.across_queues, {mate.key for mate in cycle.groups.mates(head.gang)}
-    kept: list[Transaction] = []
+    partial_allocations = cycle.parts.partial_allocations
     for other in sorted(cycle.parts.partial_allocations.gangs(), key=across_queues):
         if other.key not in mates and across_queues(other) < across_queues(head.gang)._replace(order=head.order):
             transaction = Transaction(cycle.state)
-            kept.append(transaction)
             cycle.take_claimed_room(transaction, other, cycle.claims.waves.later_tasks(other))
-            attempt(cycle.placer, [request_of(other)], transaction, cycle.constraints(other), keep=True)
+            why = attempt(cycle.placer, [request_of(other)], transaction, cycle.constraints(other), keep=True)
+            partial_allocations.keep(other, transaction, why or next_to_be_attempted(other))
     try:
         yield
     finally:
-        for transaction in reversed(kept):
-            transaction.rollback()
+        partial_allocations.roll_back()
 
 
 def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
@@ -103,6 +110,8 @@ def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnos
         failure = try_singly(cycle, gang, asked_singly(gang), transaction, constraints)
         transaction.rollback()
         return failure
+    if group is not None and not cycle.intake.may_start(group):
+        return why_incomplete(cycle, group)
     if group is not None:
         return why_not_whole(cycle, group, constraints)
     if gang.missing() or replacements(gang) or cycle.claims.waves.of(gang):

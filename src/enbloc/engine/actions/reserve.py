@@ -15,13 +15,13 @@ from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.claim import Claim
 from enbloc.engine.claims.placeholders import is_claim
 from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.cycle import Cycle, Turn
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.attempt import runs
 from enbloc.engine.placement.constraints import UNCONSTRAINED
 from enbloc.engine.placement.domain_choices import domain_choices
 from enbloc.engine.placement.domains import is_constrained
-from enbloc.engine.placement.request import request_of
+from enbloc.engine.placement.request import needed_members, request_of, waits_for
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request, total
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
@@ -38,8 +38,9 @@ _N = TypeVar("_N", float, Floats)
 
 def run(cycle: Cycle) -> None:
     for unit in _starving(cycle):
-        if not _is_settled(cycle, unit):
-            _serve(cycle, unit)
+        with Turn(cycle, unit[0]):
+            if not _is_settled(cycle, unit):
+                _serve(cycle, unit)
     cycle.parts.expected_starts.forecast(cycle.now_ns)
 
 
@@ -102,7 +103,7 @@ def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], 
     order are kept."""
     reviewed: set[GangKey] = set()
     for gang in sorted((cycle.state.gangs[key] for key in lower), key=cycle.order.across_queues):
-        mates = cycle.groups.mates(gang)
+        mates = cycle.groups.partners(gang)
         if gang.key in reviewed:
             continue
         reviewed |= {mate.key for mate in mates}
@@ -128,10 +129,10 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
         plan = _Plan(cycle, frozenset({gang.key}), with_started=False)
         for task, node in kept:
             plan.keep(task, node)
-        found = plan.places_of(lost) if not is_constrained(gang) else None  # T7: elsewhere may be another domain
+        found = plan.places_of(gang, lost) if not is_constrained(gang) else None  # T7: elsewhere may be another domain
         places = [*kept, *((task, cycle.state.nodes.names[row]) for task, row in found or ())]
         if found is None or not reservations.make(reservations.claim(gang, places, claim.clock_ns)):
-            for mate in cycle.groups.mates(gang):
+            for mate in cycle.groups.partners(gang):
                 title = cycle.titles.of(by[0], mate.key.namespace)
                 reservations.end(mate, "ReservationEnded", f"its nodes were used by {title}, of higher priority")
 
@@ -141,7 +142,7 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
     ones are among them if another is not: once nodes are taken over for that one they may be so no longer (R3)."""
     found: dict[int, list[GangState]] = {}
     for gang in cycle.parts.starvation.gangs.values():
-        group = cycle.groups.of(gang)
+        group = cycle.groups.of(gang) if not gang.satisfied else None
         unit = cycle.intake.unit(group) if group is not None else [gang]
         equivalence = cycle.queues.equivalence_of(unit[0]) if unit else None
         if equivalence is not None and equivalence.unschedulable and cycle.queues.placement.holds(equivalence):
@@ -214,6 +215,8 @@ class _Plan:
         """R6, unless disabled in the config."""
         self._within = UNCONSTRAINED
         """Closes the nodes outside of the domain that is planned for (T7)."""
+        self._staying: frozenset[str] = frozenset()
+        """Members that stay on their nodes: those that the gangs which are planned for need themselves (R4)."""
         self._idle: dict[int, dict[int, int]] = {}
         """Row → column → what this plan leaves free; a reserved task counts only if it fits now."""
 
@@ -221,6 +224,7 @@ class _Plan:
         """A node for every task that the minima need, or `None` (R3); in one domain for those that must be together,
         the one with the most room now (T7)."""
         before = {row: dict(amounts) for row, amounts in self._reserved.items()}
+        self._stay(unit[0])
         for within in domain_choices(self._state, [request_of(gang) for gang in unit], UNCONSTRAINED, DOMAINS_TRIED):
             self._reserved, self._idle = {row: dict(amounts) for row, amounts in before.items()}, {}
             self._within = within
@@ -245,14 +249,19 @@ class _Plan:
                 self._state.stateful.remove(task, row)
         return found
 
+    def _stay(self, gang: GangState) -> None:
+        mates = self._cycle.groups.mates(gang)
+        self._staying = frozenset(task.uid for mate in mates for task in needed_members(mate))
+
     def keep(self, task: Task, node: str) -> None:
         """A task keeps its reserved node."""
         self._take(self._state.nodes.rows[node], task.cls.request)
 
-    def places_of(self, tasks: Sequence[Task]) -> list[Place] | None:
-        """A node for each of these tasks, or `None`."""
+    def places_of(self, gang: GangState, tasks: Sequence[Task]) -> list[Place] | None:
+        """A node for each of these tasks of a gang, or `None`."""
         moved: list[Place] = []
         found: list[Place] = []
+        self._stay(gang)
         for run in runs(self._state, sorted(tasks, key=lambda task: task.order)):
             found += self._claim(run, len(run), moved)
         for task, row in reversed(moved):
@@ -262,7 +271,7 @@ class _Plan:
     def try_keeping(self, gangs: Sequence[GangState]) -> bool:
         """Keeps what these gangs reserve where it is, if it fits beside what is planned (R4, R6); whether it does."""
         before = {row: dict(amounts) for row, amounts in self._reserved.items()}
-        self._with_started = False  # they stand already
+        self._with_started, self._staying = False, frozenset()  # they stand already
         for gang in gangs:
             claim = self._cycle.claims.of(gang, ClaimKind.RESERVE)
             for slot in claim.slots.values() if claim is not None else ():
@@ -275,7 +284,7 @@ class _Plan:
 
     def _queue_is_full(self, gang: GangState) -> bool:
         """Whether the queue of the gang may not use more, so that a reservation would not help."""
-        wanted = (*request_of(gang).minimum, *self._cycle.claims.waves.later_tasks(gang))
+        wanted = (*waits_for(gang).minimum, *self._cycle.claims.waves.later_tasks(gang))
         asked = total(task.cls.request for task in wanted)
         queues, queue = self._state.queues, self._state.queue_of(gang)
         if queues.over_capability(queue, asked, with_enqueued=False) is not None:
@@ -283,7 +292,7 @@ class _Plan:
         return is_beyond_queue(self._state, gang, asked)
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
-        request, later = request_of(gang), self._cycle.claims.waves.later_tasks(gang)
+        request, later = waits_for(gang), self._cycle.claims.waves.later_tasks(gang)
         short = request.short
         found: list[Place] = []
         for run in chain(runs(self._state, request.needed), runs(self._state, later)):
@@ -352,13 +361,14 @@ class _Plan:
         return all(claimed.get(column, 0) + amount <= allocatable[column, row] for column, amount in request)
 
     def _claimed_on(self, row: int) -> Mapping[int, int]:
-        """What is reserved on a row, plus what is held or nominated there, and what started there since it was reserved
-        for others: else gangs that are reserved for beside them, one after the other, would keep them waiting."""
+        """What is reserved on a row, plus what is held or nominated there, what members have there that the gang needs,
+        and what started there since it was reserved for others: else gangs that are reserved for beside them, one after
+        the other, would keep them waiting."""
         claimed = dict(self._reserved.get(row, {}))
         node = self._state.nodes.names[row]
         since_ns = self._cycle.claims.reservations.since(node, self._ignored) if self._with_started else None
         for task in self._state.stateful.assigned_to(node):
-            if is_claim(task) or (since_ns is not None and _started_since(task, since_ns)):
+            if is_claim(task) or task.uid in self._staying or (since_ns is not None and _started_since(task, since_ns)):
                 for column, amount in task.cls.request:
                     claimed[column] = claimed.get(column, 0) + amount
         return claimed

@@ -47,7 +47,7 @@ class Slot:
 class Claim:
     """What one gang claims of one kind."""
 
-    __slots__ = ("clock_ns", "evicted", "gang", "held", "kind", "priority", "slots", "until_ns")
+    __slots__ = ("clock_ns", "evicted", "gang", "held", "kind", "priority", "queue", "slots", "stands_ns", "until_ns")
 
     def __init__(self, gang: GangState, kind: ClaimKind, slots: Iterable[Slot], until_ns: int = 0) -> None:
         self.gang = gang
@@ -57,10 +57,14 @@ class Claim:
         """When it expires; 0: it has no deadline."""
         self.clock_ns = 0
         """When the clock of its group started (K8), or when its nodes were reserved (R4); 0 if its kind has none."""
+        self.stands_ns = 0
+        """Since when that clock stands (K8); 0: it runs."""
         self.held = False
         """Whether a held pod started it."""
         self.evicted: tuple[str, ...] = ()
         """Digests of the gangs that were evicted for its gang; only of the kind `evicted` (P3)."""
+        self.queue = gang.spec.queue
+        """Of its gang, as it was made (S9)."""
         self.priority = gang.priority
         """Of its gang, as it was last reviewed: gangs of higher priority are not bound by it (R5)."""
 
@@ -105,7 +109,7 @@ class Claim:
             name = slot.name if self.kind.names_pods or slot.task is None else slot.task.role
             nodes = slots.setdefault(name, {})
             nodes[slot.node] = nodes.get(slot.node, 0) + 1
-        until_ns = 0 if self.clock_ns else self.until_ns
+        until_ns = self.stands_ns if self.clock_ns else self.until_ns
         evicted = self.evicted or msgspec.UNSET
         record = Record(self.kind, until_ns, slots, clock_ns=self.clock_ns, held=self.held, evicted=evicted)
         return claim_records.shortened(record)

@@ -18,6 +18,7 @@ from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.listing import plural
 
 
 class Holds:
@@ -46,8 +47,7 @@ class Holds:
 
     def clock(self, group: Group) -> int | None:
         """When a group's clock started, if it runs: when gangs join, the earliest start counts."""
-        claims = [self._claims.of(gang, self.kind) for gang in self._groups.gangs(group)]
-        return min((claim.clock_ns for claim in claims if claim is not None), default=None)
+        return min((claim.clock_ns for claim in self._of_group(group)), default=None)
 
     def start_clock(self, group: Group, gang: GangState, now_ns: int) -> None:
         """The clock of a Strict group starts though nothing is held: a gang that it needs cannot start."""
@@ -55,10 +55,25 @@ class Holds:
             claim = self._claim(group, gang, (), now_ns)
             self._claims.make(claim, "Waiting", "waits for the other gangs of its group")
 
+    def stand(self, group: Group, stands: bool, now_ns: int) -> None:
+        """The clock of a group stands, or runs on from where it stood."""
+        group.stands = stands
+        for claim in self._of_group(group):
+            if stands == bool(claim.stands_ns):
+                continue
+            claim.clock_ns += now_ns - claim.stands_ns if claim.stands_ns else 0
+            claim.stands_ns = now_ns if stands else 0
+            self._claims.write(claim.gang, self.kind, "", "")
+
+    def _of_group(self, group: Group) -> list[Claim]:
+        found = (self._claims.of(gang, self.kind) for gang in self._groups.gangs(group))
+        return [claim for claim in found if claim is not None]
+
     def _claim(self, group: Group, gang: GangState, slots: Sequence[Slot], now_ns: int) -> Claim:
-        started_ns = self.clock(group)
+        first = min(self._of_group(group), key=lambda claim: claim.clock_ns, default=None)
         claim = Claim(gang, self.kind, slots)
-        claim.clock_ns = now_ns if started_ns is None else started_ns
+        claim.clock_ns = now_ns if first is None else first.clock_ns
+        claim.stands_ns = now_ns if first is None and group.stands else first.stands_ns if first is not None else 0
         claim.until_ns = claim.clock_ns + group.waiting_ns
         claim.held = bool(slots)
         return claim
@@ -67,7 +82,9 @@ class Holds:
         """Tasks that a transaction placed are held where they are. The first one starts the clock."""
         claim = self._claim(group, gang, [Slot(task.name, task.node, task) for task in placed], now_ns)
         held = gang.total_held + len(placed)
-        if not self._claims.extend(claim, "Held", f"{held} pods are held until the other members fit"):
+        if not self._claims.extend(
+            claim, "Held", f"{plural(held, 'pod')} {'is' if held == 1 else 'are'} held until the other members fit"
+        ):
             for task in placed:
                 self._state.hold(task)
                 self._state.unreserve(task)
@@ -95,9 +112,10 @@ class Holds:
         found: list[TimeOut] = []
         for group, claims in groups.values():
             until_ns = min(claim.clock_ns for claim in claims) + group.waiting_ns
+            stands_ns = max(claim.stands_ns for claim in claims)
             for claim in claims:
-                claim.until_ns = until_ns
-            if until_ns <= now_ns:
+                claim.until_ns = 0 if stands_ns else until_ns
+            if until_ns <= (stands_ns or now_ns):
                 waiting = [mate for mate in self._groups.gangs(group) if not mate.satisfied]
                 for kind in (self.kind, ClaimKind.RESERVE, ClaimKind.PREEMPT):
                     for mate in self._groups.gangs(group):
@@ -133,6 +151,7 @@ class Holds:
             return None
         claim = Claim(gang, self.kind, pending_slots(gang, record, self._state.nodes.rows))
         claim.clock_ns = min(record.clock_ns or record.until_ns - group.waiting_ns, now_ns)
+        claim.stands_ns = min(record.until_ns, now_ns) if record.clock_ns else 0
         claim.until_ns = claim.clock_ns + group.waiting_ns
         claim.held = record.held or bool(record.slots)
         return claim

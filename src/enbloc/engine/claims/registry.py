@@ -101,8 +101,8 @@ class ClaimRegistry(Follower):
         """Gangs whose objects say that a claim is too large to be recorded."""
         self.adopted_kinds = frozenset(ClaimKind)
         """The kinds that the configured actions make; records of other kinds are not adopted. Set by the engine."""
-        self.obstacle: Callable[[GangState], Diagnosis | None] = lambda gang: None
-        """What keeps a gang, or a gang that it starts with, from being attempted; set by the engine."""
+        self.obstacle: Callable[[GangState, ClaimKind], Diagnosis | None] = lambda gang, kind: None
+        """What makes a claim of some kind useless to a gang; set by the engine."""
         self.refresh: Callable[[GangState], None] = lambda gang: None
         """Computes anew whether a gang is satisfied (G7); set by the engine."""
         self.mates: Callable[[GangState], list[GangState]] = lambda gang: [gang]
@@ -132,7 +132,7 @@ class ClaimRegistry(Follower):
         notes = self._notes.get(gang.key)
         if not notes:
             return []
-        reserves = ClaimKind.RESERVE not in notes or self.obstacle(gang) is None
+        reserves = ClaimKind.RESERVE not in notes or self.obstacle(gang, ClaimKind.RESERVE) is None
         return [note for kind, note in notes.items() if kind is not ClaimKind.RESERVE or reserves]
 
     def note(self, gang: GangState, kind: ClaimKind, text: str) -> bool:
@@ -291,7 +291,7 @@ class ClaimRegistry(Follower):
             return
         if claim.kind.names_pods:
             self._match_pods(claim, now_ns)
-        obstacle = self.obstacle(gang)
+        obstacle = self.obstacle(gang, claim.kind)
         if obstacle is not None and (gang.key, claim.kind) in self._recreating and obstacle.lacks_members:
             obstacle = None
         ending = policy.review(claim, now_ns, obstacle)

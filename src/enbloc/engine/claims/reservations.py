@@ -19,6 +19,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS, BEYOND_ROOM, EventKind
 from enbloc.engine.placement.domain_choices import is_together
 from enbloc.engine.placement.domains import is_constrained
+from enbloc.engine.placement.request import replacements
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools, Ints, total
 from enbloc.engine.tables.tasks import WAITS, GangState, Task
@@ -206,7 +207,7 @@ class Reservations:
         return ALL_KINDS if self._state.queues.guarantees else BEYOND_ROOM
 
     def is_used(self, claim: Claim) -> bool:
-        return claim.gang.satisfied or claim.gang.ready()
+        return claim.gang.ready()
 
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         """R7: whether the reservation can still make the gang condition-ready."""
@@ -235,10 +236,19 @@ class Reservations:
         unneeded = claim.beyond_templates()
         absent = [slot for slot in claim.slots.values() if slot.task is None]
         unneeded += absent if absent and self.condition_ready(claim.gang) else _beyond_minima(claim)
-        for slot in unneeded:
+        self._drop(claim, unneeded)
+
+    def drop_used(self, gang: GangState) -> None:
+        """Some of its lost members were replaced: the nodes of the others stay closed."""
+        claim = self._claims.of(gang, self.kind)
+        if claim is not None:
+            self._drop(claim, [slot for slot in claim.slots.values() if slot.task is not None and not slot.waits])
+
+    def _drop(self, claim: Claim, slots: Sequence[Slot]) -> None:
+        for slot in slots:
             del claim.slots[slot.name]
-        if unneeded:
-            self.vacate(Claim(claim.gang, self.kind, unneeded))
+        if slots:
+            self.vacate(Claim(claim.gang, self.kind, slots))
 
     def _holds(self, slot: Slot) -> bool:
         """Whether a node still passes the filters, free room aside, and has as much as is reserved on it."""
@@ -273,7 +283,11 @@ def _beyond_minima(claim: Claim) -> list[Slot]:
 
 
 def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:
-    """Whether a gang's minima would be reached with `more` tasks by role."""
+    """Whether a gang's minima would be reached with `more` tasks by role, and what earlier waves lost be replaced. Each
+    wave is a gang of its own (D3): it is enough to replace that where the present one lacks pods."""
+    lost = Counter(task.role for task in replacements(gang))
+    if lost and (gang.missing() or any(more.get(role, 0) < count for role, count in lost.items())):
+        return all(more.get(role, 0) >= count for role, count in lost.items())
     counts = gang.found_by_role()
     for role, count in more.items():
         counts[role] = counts.get(role, 0) + count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from enbloc.engine.claims.claim import Claim, Ending, Slot
 from enbloc.engine.claims.placeholders import make_placeholders
@@ -29,7 +29,17 @@ class Waves:
     def __init__(self, state: State, claims: ClaimRegistry, deadline_ns: int) -> None:
         self._state = state
         self._claims = claims
-        self._deadline_ns = deadline_ns
+        self.deadline_ns = deadline_ns
+        self.lapsed: Callable[[Claim], None] = lambda claim: None
+        """Called when a claim, or a part of it, ends unused; set by `LaterRoom` (S9)."""
+        self.changed: Callable[[str], None] = lambda namespace: None
+        """Called when claims of a namespace changed; set by `LaterRoom`."""
+
+    def all(self) -> list[Claim]:
+        return self._claims.all(self.kind)
+
+    def claim_of(self, gang: GangState) -> Claim | None:
+        return self._claims.of(gang, self.kind)
 
     def of(self, gang: GangState) -> list[Task]:
         """The placeholders of a gang."""
@@ -38,16 +48,18 @@ class Waves:
 
     def later_tasks(self, gang: GangState) -> list[Task]:
         """For a whole-job gang that starts: placeholders for later waves that have no room yet."""
-        if not gang.spec.later or gang.covered:
-            return []
-        known: dict[str, int] = {}
-        for task in self.of(gang):
-            known[task.role] = known.get(task.role, 0) + 1
         found: list[Task] = []
-        for role, template in gang.spec.later.items():
-            count = max(0, template.count - known.get(role, 0))
-            found += make_placeholders(self._state, gang, role, template, len(self.of(gang)), count)
+        for role, count in self.lacking(gang).items():
+            found += make_placeholders(self._state, gang, role, gang.spec.later[role], len(self.of(gang)), count)
         return found
+
+    def lacking(self, gang: GangState) -> dict[str, int]:
+        """The pods of later waves that a whole-job gang needs room for to start, and has none yet, by role."""
+        if not gang.spec.later or gang.covered:
+            return {}
+        known = Counter(task.role for task in self.of(gang))
+        counts = {role: template.count - known[role] for role, template in gang.spec.later.items()}
+        return {role: count for role, count in counts.items() if count > 0}
 
     def take(self, placer: Placer, transaction: Transaction, request: PlacementRequest) -> list[Task]:
         """Tasks take the places of their placeholders; where one no longer fits, the transaction is rolled back and the
@@ -56,6 +68,7 @@ class Waves:
         taken = replace_placeholders(placer, transaction, request.needed, placeholders)
         if taken is None:
             transaction.rollback()
+            self._lapse(self.claim_of(request.gang))
             self.release(request.gang, "ClaimDropped", "a pod differs from its template and does not fit in its room")
         return taken or []
 
@@ -82,7 +95,7 @@ class Waves:
     def being_freed(self, gang: GangState, places: Sequence[tuple[Task, str]], now_ns: int) -> Claim:
         """A claim for room that is being freed for later waves, together with that of the first (P3)."""
         slots = [Slot(task.name, node, task) for task, node in places]
-        return Claim(gang, self.kind, slots, now_ns + self._deadline_ns)
+        return Claim(gang, self.kind, slots, now_ns + self.deadline_ns)
 
     def make_being_freed(self, claim: Claim) -> bool:
         """Claims the room. `False`: it could not be recorded."""
@@ -107,7 +120,8 @@ class Waves:
             nodes = len({placeholder.node for placeholder in later})
             message = f"room for {len(later)} pods of later waves is claimed on {nodes} nodes"
             slots = [Slot(one.name, one.node, one) for one in later]
-            claim = Claim(gang, self.kind, slots, now_ns + self._deadline_ns)
+            gang.evicted = False
+            claim = Claim(gang, self.kind, slots, now_ns + self.deadline_ns)
             is_made = self._claims.extend(claim, "ClaimMade", message)
             assert is_made, f"{claim} cannot be recorded; {gang.story}"
             return
@@ -123,6 +137,7 @@ class Waves:
     # ---- policy
 
     def occupy(self, claim: Claim) -> None:
+        self.changed(claim.gang.key.namespace)
         for slot in claim.slots.values():
             placeholder = slot.task
             assert placeholder is not None, "a placeholder is always there"
@@ -133,6 +148,7 @@ class Waves:
                 self._state.add_placeholder(placeholder)
 
     def vacate(self, claim: Claim) -> None:
+        self.changed(claim.gang.key.namespace)
         for placeholder in claim.tasks:
             self._state.remove_placeholder(placeholder, holds_room=True)
 
@@ -149,27 +165,43 @@ class Waves:
             places = [node for node, count in counts.items() for _ in range(count)]
             tasks = make_placeholders(self._state, gang, role, template, len(slots), len(places))
             slots += [Slot(task.name, node, task) for task, node in zip(tasks, places, strict=True)]
-        return Claim(gang, self.kind, slots, min(record.until_ns, now_ns + self._deadline_ns)) if slots else None
+        return Claim(gang, self.kind, slots, min(record.until_ns, now_ns + self.deadline_ns)) if slots else None
 
     def is_used(self, claim: Claim) -> bool:
         return not claim.slots
 
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
+        ending = self._unused(claim, now_ns, obstacle)
+        if ending is not None:
+            self._lapse(claim)
+            return ending
+        self._drop(claim, claim.beyond_templates())
+        is_being_freed = self._is_being_freed(claim.gang)
+        fits = will_fit if is_being_freed else still_fits
+        if not all(fits(self._state, task, task.node) for task in claim.tasks):
+            return Ending("ClaimDropped", f"the room that was claimed on {listed(claim.nodes, 5)} is no longer there")
+        if not is_being_freed and not claim.gang.covered and not claim.gang.total_occupied:
+            self._lapse(claim)
+            return Ending(self.ended, "its first wave was not started")
+        self._drop_done(claim)
+        return None if claim.slots else Ending(self.ended, "its later waves are bound")
+
+    def _unused(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         if claim.until_ns <= now_ns:
             return Ending("ClaimExpired", "the deadline for the later waves has passed")
         if claim.gang.status.finished:
             return Ending(self.ended, "the gang has finished")
         if obstacle is not None and not obstacle.lacks_members:  # pods of later waves are created late (D2)
             return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
-        self._drop(claim, claim.beyond_templates())
-        is_being_freed = self._claims.of(claim.gang, ClaimKind.PREEMPT) is not None
-        fits = will_fit if is_being_freed else still_fits
-        if not all(fits(self._state, task, task.node) for task in claim.tasks):
-            return Ending("ClaimDropped", f"the room that was claimed on {listed(claim.nodes, 5)} is no longer there")
-        if not is_being_freed and not claim.gang.covered and not claim.gang.total_occupied:
-            return Ending(self.ended, "its first wave was not started")
-        self._drop_done(claim)
-        return None if claim.slots else Ending(self.ended, "its later waves are bound")
+        return None
+
+    def _is_being_freed(self, gang: GangState) -> bool:
+        return self._claims.of(gang, ClaimKind.PREEMPT) is not None
+
+    def _lapse(self, claim: Claim | None) -> None:
+        """The pods that a claim was for did not come (S9). Of a gang whose pods were evicted that is no fault."""
+        if claim is not None and not claim.gang.evicted:
+            self.lapsed(claim)
 
     def _drop_done(self, claim: Claim) -> None:
         """Roles whose minimum is bound need their room no longer."""
@@ -180,6 +212,10 @@ class Waves:
         self._drop(claim, [slot for slot in claim.slots.values() if slot.task is not None and slot.task.role in done])
 
     def _drop(self, claim: Claim, slots: Sequence[Slot]) -> None:
+        """Drops slots that no pod took."""
+        if not slots:
+            return
+        self._lapse(claim)
         for slot in slots:
             del claim.slots[slot.name]
         self.vacate(Claim(claim.gang, self.kind, slots))

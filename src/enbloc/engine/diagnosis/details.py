@@ -163,7 +163,7 @@ def _members_lacking(state: State, gang: GangState) -> Iterator[Obstacle]:
     for name, count in sorted(state.foreign.of(gang.key).items()):
         yield Obstacle("scheduler", name or "(none)", f"is named by {count} pod{'' if count == 1 else 's'}")
     if gang.spec.failed_create:
-        yield Obstacle("API server", "", f"refuses more pods: {gang.spec.failed_create}")
+        yield Obstacle("pods", "", f"are not created: {gang.spec.failed_create}")
 
 
 def _queues_full(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:

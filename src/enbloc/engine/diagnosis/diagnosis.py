@@ -31,6 +31,8 @@ OUTDATED_BY: Final = frozenset({EventKind.NODE_REMOVED})
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_IN_TIME = "node(s) were reserved for the first gang in the queue"
 KEPT_FOR_PARTIAL = "node(s) were reserved for a partially bound gang"
+SET_ASIDE = "node(s) have room that is set aside for "
+"""Followed by the gang that could not get enough (A2)."""
 KEPT: Final = frozenset({RESERVED, KEPT_IN_TIME, KEPT_FOR_PARTIAL})
 """Reasons of nodes that are kept for other gangs."""
 INSUFFICIENT: Final = "Insufficient "
@@ -49,6 +51,12 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """Whether the limit of a queue is exceeded: then lower usage of that queue may help."""
     other: str = ""
     """The gang that it waits for, if its title is part of the message."""
+    needs_other_than_nodes: bool = False
+    """Whether something keeps its pods from every node that there could be (E1)."""
+    attempted_with_others: bool = False
+    """Whether gangs that it starts with were attempted with it, and do not fit beside it."""
+    not_enqueued: bool = False
+    """Whether it keeps gangs waiting that start with it, since it is not enqueued."""
     proved: bool = False
     """Whether no assignment of its pods to nodes exists, as things are."""
     level: str = ""
@@ -57,6 +65,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """What pods of a role say, where that is not the message."""
     of_gangs: Mapping[GangKey, Diagnosis] = {}
     """Why each gang waits, of gangs that start together."""
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether room would let the gang start: its queue, or a gang of its group, may keep it waiting instead."""
+        return not self.of_queue and self.reason is not PendingReason.GROUP_NOT_READY
 
     @property
     def lacks_members(self) -> bool:
@@ -74,6 +87,24 @@ class Diagnosis(msgspec.Struct, frozen=True):
             of_roles={role: f"{said} {text}" for role, said in self.of_roles.items()},
             of_gangs={key: why.adding(text) for key, why in self.of_gangs.items()},
         )
+
+
+def nodes_would_help(why: Diagnosis) -> bool:
+    """E1: whether a gang lacks nothing but room, labels, taints or topology that further nodes could bring."""
+    if why.needs_other_than_nodes or why.of_queue:
+        return False
+    if why.reason is PendingReason.GROUP_NOT_READY:
+        return why.attempted_with_others
+    return why.reason in (PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES)
+
+
+def reason_of_pods(why: Diagnosis) -> PendingReason:
+    """What pods of the minima carry: autoscalers bring nodes for pods that are `Unschedulable`, and for no others."""
+    if nodes_would_help(why):
+        return PendingReason.UNSCHEDULABLE
+    if why.reason is not PendingReason.UNSCHEDULABLE:
+        return why.reason
+    return PendingReason.GROUP_NOT_READY if why.attempted_with_others else PendingReason.GANG_INVALID
 
 
 def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: str = "") -> Diagnosis:
@@ -94,7 +125,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
         wanted = f" (ours: {ours})" if ours else ""
         causes.append(f"{others} name{'s' if others == 1 else ''} another scheduler: {names}{wanted}")
     if refused:
-        causes.append(f"the API server refuses more: {refused}")
+        causes.append(refused)
     reason = PendingReason.NOT_ENOUGH_PODS
     if refused:
         reason = PendingReason.FAILED_CREATE
@@ -136,7 +167,7 @@ def gates_of(gang: GangState) -> dict[str, int]:
 
 def problem(gang: GangState, text: str) -> Diagnosis:
     """The gang, or its queue, is invalid."""
-    return Diagnosis(PendingReason.GANG_INVALID, text, missing=_needed(gang))
+    return Diagnosis(PendingReason.GANG_INVALID, text, missing=lacking(gang))
 
 
 def not_allowed(gang: GangState, shut: str) -> Diagnosis:
@@ -147,9 +178,20 @@ def not_allowed(gang: GangState, shut: str) -> Diagnosis:
     return problem(gang, text)
 
 
+def internal_error(gang: GangState) -> Diagnosis:
+    """S8: this program failed on the gang's objects, so it is held."""
+    text = f"this program failed on its objects: {gang.spec.fault}; it is tried again when they change, and by itself"
+    return Diagnosis(PendingReason.INTERNAL_ERROR, text, missing=lacking(gang))
+
+
+def claim_not_allowed(gang: GangState, text: str) -> Diagnosis:
+    """S9: the gang is not attempted, since it would have to claim room for pods that do not exist."""
+    return Diagnosis(PendingReason.CLAIM_NOT_ALLOWED, text, missing=lacking(gang))
+
+
 def unsupported(gang: GangState, text: str) -> Diagnosis:
     """N1: a constraint of the gang is not honoured in this version, so it is not attempted."""
-    return Diagnosis(PendingReason.UNSUPPORTED_CONSTRAINT, text, missing=_needed(gang))
+    return Diagnosis(PendingReason.UNSUPPORTED_CONSTRAINT, text, missing=lacking(gang))
 
 
 def waits_for_others(
@@ -183,7 +225,7 @@ def waits_for_others(
         parts.append(f"{known[others[0]].spec.title}{more} not satisfied yet")
     first = [f"{key.namespace}/{key.name}" for key in absent] + [known[key].spec.title for key in (*waits, *others)]
     return Diagnosis(
-        PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=_needed(gang), other=next(iter(first), "")
+        PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=lacking(gang), other=next(iter(first), "")
     )
 
 
@@ -194,7 +236,7 @@ def timed_out(gang: GangState) -> Diagnosis:
         PendingReason.TIMED_OUT,
         f"timed out: {count} pod{'' if count == 1 else 's'} {'is' if count == 1 else 'are'} annotated {TIMEOUT}; "
         "remove the annotation or recreate the pods",
-        missing=_needed(gang),
+        missing=lacking(gang),
     )
 
 
@@ -204,21 +246,27 @@ def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> Di
     return Diagnosis(
         PendingReason.NOT_ENOUGH_RESOURCES,
         message,
-        missing=_needed(gang),
+        missing=lacking(gang),
         reasons=(Reason("", f"{INSUFFICIENT}{resource}", 0),),
     )
+
+
+def not_enqueued_yet(gang: GangState) -> Diagnosis:
+    """M6: what gangs say that start with one that is not enqueued."""
+    reason = PendingReason.NOT_ENOUGH_RESOURCES
+    return Diagnosis(reason, "it is not enqueued yet", missing=lacking(gang), not_enqueued=True)
 
 
 def beyond_cluster(gang: GangState, resource: str, asked: int, has: int) -> Diagnosis:
     """Its minResources exceed what all nodes together have."""
     message = f"minResources requests {shown(resource, asked)} {resource}; the cluster has {shown(resource, has)}"
-    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=_needed(gang))
+    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=lacking(gang))
 
 
 def beyond_queue(gang: GangState) -> Diagnosis:
     """Its minimum exceeds what its queue may use in all."""
     message = f"queue {gang.spec.queue} may not use what the minimum requests"
-    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=_needed(gang), of_queue=True)
+    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=lacking(gang), of_queue=True)
 
 
 def no_room(state: State, task: Task, closed: Sequence[tuple[str, Bools]]) -> tuple[str, tuple[tuple[str, int], ...]]:
@@ -241,7 +289,8 @@ def proved(failure: Diagnosis) -> Diagnosis:
 
 def unknown_topology(gang: GangState, what: str) -> Diagnosis:
     """T5: the node tree that a gang names, or the level of it, is not known."""
-    return Diagnosis(PendingReason.UNSCHEDULABLE, f"its topology constraint cannot be met: {what}", _needed(gang))
+    message = f"its topology constraint cannot be met: {what}"
+    return Diagnosis(PendingReason.UNSCHEDULABLE, message, lacking(gang), needs_other_than_nodes=True)
 
 
 _ROOMS_LISTED: Final = 3
@@ -275,7 +324,7 @@ def no_domain(
         text = f"{pods} must fit in one domain of {level}: {_rooms(rooms, needed, of_one_kind)}"
     if unproved:
         text += "; the search ended before every domain was ruled out"
-    return Diagnosis(PendingReason.UNSCHEDULABLE, f"{text}.", missing=_needed(gang), proved=not unproved, level=level)
+    return Diagnosis(PendingReason.UNSCHEDULABLE, f"{text}.", missing=lacking(gang), proved=not unproved, level=level)
 
 
 def _rooms(rooms: Mapping[str, int], needed: int, of_one_kind: bool) -> str:
@@ -320,7 +369,7 @@ def behind(gang: GangState, ahead: str, queue: str) -> Diagnosis:
     return Diagnosis(
         PendingReason.BLOCKED_BY_FIFO,
         f"waits behind {ahead} in the FIFO queue {queue}",
-        missing=_needed(gang),
+        missing=lacking(gang),
         other=ahead,
     )
 
@@ -375,7 +424,8 @@ def shown(resource: str, amount: int) -> str:
     return format_amount(resource, amount * (10**6 if resource == "cpu" else NANO))
 
 
-def _needed(gang: GangState) -> dict[str, int]:
+def lacking(gang: GangState) -> dict[str, int]:
+    """By role, how many pods its minima lack; `""`: of any role."""
     found = {}
     for role, minimum in gang.spec.minima.items():
         lacking = minimum - gang.occupied.get(role, 0)

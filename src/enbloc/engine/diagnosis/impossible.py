@@ -26,8 +26,9 @@ NEVER: Final = "It can never start here"
 NEAR: Final = 0.75
 """How like a known name a word must be to count as a misspelling of it."""
 
-Needs = tuple[Request, tuple[tuple[str, str], ...]]
-"""The request of a pod, and its node selector."""
+Selector = tuple[tuple[str, str], ...]
+Needs = tuple[Request, Selector, Selector]
+"""The request of a pod, its own node selector, and that of its SchedulingSpec (A2)."""
 
 
 class Impossibilities:
@@ -51,7 +52,9 @@ class Impossibilities:
     def _sentence(self, needs: Needs) -> str:
         known = self._of_needs.get(needs)
         if known is None:
-            known = self._of_needs[needs] = self._too_large(needs[0]) or self._unlabelled(needs[1]) or self._closed()
+            known = self._of_needs[needs] = (
+                self._too_large(needs[0]) or self._unlabelled(needs[1], needs[2]) or self._closed()
+            )
         return known
 
     def _too_large(self, request: Request) -> str:
@@ -64,18 +67,25 @@ class Impossibilities:
             if most:
                 needed = f"one pod needs {shown(name, amount)} {name}, the largest node has {shown(name, most)}"
                 return f"{NEVER}: {needed}."
-            known = [other for number, other in enumerate(names) if _largest(self._state, number)]
+            most_of = nodes.allocatable[: len(names), : nodes.count].max(axis=1, initial=0).tolist()
+            known = [other for other, most in zip(names, most_of, strict=False) if most]
             near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
             return f"No node has {name}{f': did you mean {near[0]}?' if near else '.'}"
         return ""
 
-    def _unlabelled(self, selector: Iterable[tuple[str, str]]) -> str:
+    def _unlabelled(self, own: Selector, of_gang: Selector) -> str:
         nodes = [facts for facts in self._state.nodes.facts if facts is not None]
-        for key, value in selector:
+        for key, value in sorted({*own, *of_gang}):
             values = {facts.labels[key] for facts in nodes if key in facts.labels}
             if value not in values and nodes:
+                owner = ", which its SchedulingSpec selects" if (key, value) not in own else ""
                 some = f"; they have {listed(sorted(values), 3)}" if values else ""
-                return f"No node has label {key}={value}{some}."
+                return f"No node has label {key}={value}{owner}{some}."
+        for key, value in own:
+            other = dict(of_gang).get(key, value)
+            if other != value:
+                both = f"its pods select {key}={value}, its SchedulingSpec {key}={other}"
+                return f"The node selectors contradict each other: {both}."
         return ""
 
     def _closed(self) -> str:
@@ -101,15 +111,15 @@ def _largest(state: State, column: int) -> int:
 
 def _needs(state: State, gang: GangState) -> Iterable[Needs]:
     """What each kind of pod of a gang needs: its pods that wait, or the templates of pods that do not exist yet."""
-    waiting = pending_tasks(gang)
+    waiting, of_gang = pending_tasks(gang), _selector(gang.spec.node_selector)
     if waiting:
-        return dict.fromkeys((task.cls.request, _selector(task.cls.spec.node_selector)) for task in waiting)
+        return dict.fromkeys((task.cls.request, _selector(task.spec.get("nodeSelector")), of_gang) for task in waiting)
     found: dict[Needs, None] = {}
     for template in gang.spec.first_wave.values():
         spec = view(template.pod_spec, core.PodSpec)
-        found[state.resources.request(pod_requests(spec)), _selector(spec.node_selector)] = None
+        found[state.resources.request(pod_requests(spec)), _selector(spec.node_selector), of_gang] = None
     return found
 
 
-def _selector(selector: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+def _selector(selector: Mapping[str, str] | None) -> Selector:
     return tuple(sorted((selector or {}).items()))

@@ -11,11 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from enbloc.engine.diagnosis.diagnosis import rejections
+from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, KEPT, Diagnosis, lacking, rejections, shown
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import OCCUPIED, GangState, Task, pending_tasks
 
+MOST_ROOMS: Final = 3
+"""The free room of at most three nodes is told."""
 MOST_NODES: Final = 200
 """At most 200 nodes of a role are named."""
 
@@ -69,3 +71,40 @@ def _place(
         for column, amount in task.cls.request:
             free[column, row] -= amount * taken
     return placed
+
+
+def fragments(state: State, gang: GangState, why: Diagnosis, known: dict[tuple[int, int], str]) -> str:
+    """What is free in total, and on the emptiest nodes, where that would be enough for a role's pods in one piece.
+    Not part of a condition: less of it wakes nobody (G9). `known`: what was found for a class and a number of pods."""
+    if not any(one.reason.startswith(INSUFFICIENT) for one in why.reasons) or any(
+        one.reason in KEPT for one in why.reasons
+    ):
+        return ""
+    needed, found = lacking(gang), dict[str, None]()
+    for task in {task.role: task for task in reversed(pending_tasks(gang))}.values():
+        key = task.cls.id, needed.get(task.role) or needed.get("", 0)
+        if key not in known:
+            known[key] = _fragments_of(state, task, key[1])
+        found[known[key]] = None
+    return " ".join(filter(None, found))
+
+
+def _fragments_of(state: State, task: Task, count: int) -> str:
+    passes = state.nodes.alive[: state.nodes.count].copy()
+    for reason, rejected in rejections(state, task):
+        if not reason.startswith(INSUFFICIENT):
+            passes &= ~rejected
+    for column, amount in task.cls.request:  # of nodes that are too small nothing can be put together
+        passes &= state.nodes.allocatable[column, : state.nodes.count] >= amount
+    free = np.maximum(state.nodes.free[:, np.flatnonzero(passes)], 0)
+    if not count or any(free[column].sum() < count * amount for column, amount in task.cls.request):
+        return ""
+    parts = []
+    for column, amount in task.cls.request:
+        if int((free[column] // amount).sum()) < count:
+            name, room = state.resources.names[column], np.sort(free[column])[::-1].tolist()
+            most = " and ".join(", ".join(shown(name, one) for one in room[:MOST_ROOMS]).rsplit(", ", 1))
+            nodes = f"the emptiest node has {most}" if len(room) == 1 else f"the emptiest nodes have {most}"
+            total, one = shown(name, sum(room)), shown(name, amount)
+            parts.append(f"Free {name} is in pieces: {total} in total, {nodes}, one pod needs {one}.")
+    return " ".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, Protocol
 
 from enbloc.api.reasons import PendingReason
@@ -12,10 +12,12 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.cause import Cause, cause_of
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.impossible import Impossibilities
+from enbloc.engine.diagnosis.partial_fit import fragments
 from enbloc.engine.diagnosis.rewrites import Report, Rewrites
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
+from enbloc.faults import last_line
 from enbloc.gangs.model import GangKey
 from enbloc.listing import listed
 from enbloc.units import SECOND
@@ -56,8 +58,8 @@ class _Reported:
         """From when on numbers alone may be written again."""
         self.of_gang = False
         """Whether the gang's own object says so, and not only its pods."""
-        self.pods: set[str] | None = None
-        """UIDs of the pods that say so; `None`: not reported with this text."""
+        self.pods: dict[str, PendingReason] | None = None
+        """UID → reason of the pods that say so; `None`: not reported with this text."""
 
 
 class Reporter(Follower):
@@ -75,6 +77,8 @@ class Reporter(Follower):
         """The same of their pods."""
         self.usage_note: Callable[[GangState], str] | None = None
         """What the account of a gang has used, if that makes it wait longer (G12); set by the engine."""
+        self.surplus: Callable[[GangState], Set[str]] | None = None
+        """UIDs of pending tasks that a gang does not need to start; set by the engine: requests are made above."""
         self.claims: ClaimedRoom | None = None
         """Set by the engine: claims are made above this floor."""
 
@@ -146,13 +150,13 @@ class Reporter(Follower):
         elif of_gang and not gang.total_pending:
             return
         held = [task for task in gang.tasks.values() if task.status is TaskStatus.HELD] if gang.total_held else []
-        said = known.pods or set()
-        waiting = [task for task in [*pending_tasks(gang), *held, *also] if task.uid not in said]
+        said = known.pods or {}
+        reasons = self._reasons(gang, why, [*pending_tasks(gang), *held, *also])
+        waiting = [task for task, reason in reasons if said.get(task.uid) is not reason]
         if not waiting and known.pods is not None:
             return
-        known.pods = {uid for uid in said if uid in gang.tasks}.union(task.uid for task in waiting)
-        pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
-        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, waiting)))
+        known.pods = {uid: reason for uid, reason in said.items() if uid in gang.tasks}
+        self._decide_waits(Report(gang, why, of_gang), waiting, of_gang)
 
     def _report_numbers(self, gang: GangState, why: Diagnosis, of_gang: bool) -> bool:
         """Only numbers changed: they are written once for the gang, on its object or else on its first pod, and not
@@ -162,7 +166,7 @@ class Reporter(Follower):
             self._late[gang.key] = (gang, why, of_gang)
         elif self._gangs.admit(Report(gang, why, of_gang), 1, self._now_ns):
             self._rewrite(Report(gang, why, of_gang))
-        return not self._unreported(gang)
+        return not self._unreported(gang, why)
 
     def _rewrite_in_turn(self, report: Report) -> None:
         """The same roles wait for the same reason as before. A bounded number of gangs says so at a time; pods that
@@ -170,7 +174,7 @@ class Reporter(Follower):
         if self._gangs.admit(report, 1, self._now_ns):
             self._rewrite(report)
         else:
-            self._decide_waits(report, self._unreported(report.gang), of_gang=False)
+            self._decide_waits(report, self._unreported(report.gang, report.why), of_gang=False)
 
     def _rewrite(self, report: Report) -> None:
         """The gang's object says it, or its first pod if it has none; all its pods, if it is their turn and more than
@@ -186,12 +190,15 @@ class Reporter(Follower):
             self.report(gang, why, of_gang)
             return
         first = () if gang.spec.object is not None and of_gang else pending_tasks(gang)[:1]
-        self._decide_waits(report, [*first, *self._unreported(gang, first)] if not numbers_alone else first, of_gang)
+        self._decide_waits(
+            report, [*first, *self._unreported(gang, why, first)] if not numbers_alone else first, of_gang
+        )
 
-    def _unreported(self, gang: GangState, but: Sequence[Task] = ()) -> list[Task]:
-        """Pods of which it was not reported why they wait."""
-        said = self._of(gang).pods or ()
-        return [task for task in pending_tasks(gang) if task.uid not in said and task not in but]
+    def _unreported(self, gang: GangState, why: Diagnosis, but: Sequence[Task] = ()) -> list[Task]:
+        """Pods of which it was not reported why they wait, or with another reason."""
+        said = self._of(gang).pods or {}
+        reasons = self._reasons(gang, why, pending_tasks(gang))
+        return [task for task, reason in reasons if said.get(task.uid) is not reason and task not in but]
 
     def _decide_waits(self, report: Report, tasks: Sequence[Task], of_gang: bool) -> None:
         """The decision that the gang's object, if `of_gang`, and these pods say it."""
@@ -199,10 +206,24 @@ class Reporter(Follower):
         known = self._of(gang)
         if not tasks and not of_gang:
             return
-        known.pods = (known.pods or set()).union(task.uid for task in tasks)
+        reasons = {task.uid: reason for task, reason in self._reasons(gang, why, tasks)}
+        known.pods = (known.pods or {}) | reasons
         pods = tuple((task.namespace, task.name, task.uid) for task in tasks)
+        other = {uid: str(reason) for uid, reason in reasons.items() if reason is not why.reason}
         message = self._message(gang, why)
-        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, tasks)))
+        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, tasks), other))
+
+    def _reasons(self, gang: GangState, why: Diagnosis, tasks: Sequence[Task]) -> list[tuple[Task, PendingReason]]:
+        """Each with the reason that its pod carries (E1)."""
+        of_minimum = diagnosis.reason_of_pods(why)
+        if of_minimum is not PendingReason.UNSCHEDULABLE:
+            return [(task, of_minimum) for task in tasks]
+        freed = {task.uid for task in self.claims.nominated(gang)} if self.claims is not None else set()
+        if gang.satisfied:
+            return [(task, PendingReason.PREEMPTING if task.uid in freed else of_minimum) for task in tasks]
+        surplus = self.surplus(gang) if self.surplus is not None else frozenset()
+        first = PendingReason.PREEMPTING if freed else of_minimum
+        return [(task, PendingReason.SURPLUS if task.uid in surplus else first) for task in tasks]
 
     def _own(self, gang: GangState, why: Diagnosis, tasks: Sequence[Task]) -> dict[str, str]:
         """What the pods of each role say, where that is not what the gang says."""
@@ -220,10 +241,12 @@ class Reporter(Follower):
         if note:
             message = f"{message.removesuffix('.')}; {note}"
         proved = self._impossibilities.of(gang, why.reason)
-        return self._with_claims(gang, f"{message.removesuffix('.')}. {proved}" if proved else message)
+        return self._with_story(gang, f"{message.removesuffix('.')}. {proved}" if proved else message)
 
-    def _with_claims(self, gang: GangState, message: str) -> str:
-        """The message, and where room is claimed for the gang, or why none is."""
+    def _with_story(self, gang: GangState, message: str) -> str:
+        """The message, when its pods were evicted, and where room is claimed for the gang, or why none is."""
+        if gang.spec.observed.evicted:
+            message = f"{message.removesuffix('.')}; {gang.spec.observed.evicted}"
         if self.claims is None:
             return message
         for note in self.claims.notes_of(gang):
@@ -262,17 +285,25 @@ class Reporter(Follower):
     ) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         found = []
+        known: dict[tuple[int, int], str] = {}
         for gang in self._state.gangs.values():
             if not is_pending(gang):
                 continue
-            why = why_of(gang) or next_to_be_attempted(gang)
+            try:
+                why = why_of(gang) or next_to_be_attempted(gang)
+                message = self._message(gang, why)
+                if pieces := fragments(self._state, gang, why, known):
+                    message = f"{message.removesuffix('.')}. {pieces}"
+            except Exception as failure:  # S8
+                message = last_line(failure)
+                why = Diagnosis(PendingReason.INTERNAL_ERROR, message)
             found.append(
                 Pending(
                     gang.spec.title,
                     gang.spec.dialect or gang.key.dialect,
                     why.reason,
                     dict(why.missing),
-                    self._message(gang, why),
+                    message,
                     tuple(why.reasons),
                     gang.spec.queue,
                     gang.priority,
@@ -317,7 +348,7 @@ def is_reportable(gang: GangState) -> bool:
 
 def is_pending(gang: GangState) -> bool:
     """Whether its minima are not all placed, and it is ours to place."""
-    invalid = bool(gang.spec.problem) and gang.total_pending > 0
+    invalid = bool(gang.spec.problem or gang.spec.fault) and gang.total_pending > 0
     if (
         not invalid
         and not is_unstarted(gang)
@@ -325,7 +356,7 @@ def is_pending(gang: GangState) -> bool:
     ):
         return False
     if not gang.tasks:
-        return gang.spec.object is not None
+        return gang.spec.object is not None or bool(gang.spec.failed_create)
     if not any(task.ours for task in gang.tasks.values()):
         return False
     return gang.spec.object is not None or any(task.status is not TaskStatus.RELEASING for task in gang.tasks.values())

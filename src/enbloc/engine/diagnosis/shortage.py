@@ -9,6 +9,8 @@ from typing import NamedTuple
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Reason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.filters.stateful import exclusive_claims
+from enbloc.engine.filters.volumes import is_of_claim
 
 
 class Refusal(NamedTuple):
@@ -57,6 +59,7 @@ def diagnosed(shortages: Sequence[Shortage], fitting: Mapping[str, int], others:
         missing={one.role: one.missing for one in shortages},
         reasons=tuple(reasons),
         of_queue=full,
+        needs_other_than_nodes=any(is_of_claim(one.reason) or one.reason == exclusive_claims.REASON for one in reasons),
         of_roles={role: text for role, text in of_roles.items() if text != message},
     )
 

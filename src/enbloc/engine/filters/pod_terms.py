@@ -7,6 +7,7 @@ malformed term matches no pod. What a term means for a placement is decided in `
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from enbloc.api import core
@@ -18,10 +19,12 @@ from enbloc.units import Requirement, Selector
 HARD_AFFINITY_WEIGHT: Final = 1
 """The score weight of an assigned pod's required affinity towards pods that match it: kube-scheduler's default."""
 
+ANCHOR_VALUES: Final = 1_000
+"""A selector is indexed by at most 1,000 values: one of more is evaluated for every pod
+instead, which saves memory."""
+
 CACHED_TERMS: Final = 4096
 """At most 4096 parsed terms are cached: jobs of one class may each have label values of their own, and come and go."""
-
-_SelectorKey = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 class Namespaces:
@@ -78,12 +81,10 @@ class PodSelector:
         self._namespaces = namespaces
         self.namespaces: Scope = names if namespace_selector is None else None
         """The only namespaces in which a pod can match; `None` if they are selected by label."""
-        self.anchor: Anchor = self._in[0] if self._in else None
-        self.key: tuple[_SelectorKey | None, tuple[str, ...], _SelectorKey | None] = (
-            selector.fact if selector is not None else None,
-            tuple(sorted(names)),
-            namespace_selector.fact if namespace_selector is not None else None,
-        )
+        self.anchor: Anchor = next((one for one in self._in if len(one[1]) <= ANCHOR_VALUES), None)
+        facts = [one.fact if one is not None else None for one in (selector, namespace_selector)]
+        self.key = blake2b(repr((facts, sorted(names))).encode(errors="backslashreplace"), digest_size=16).digest()
+        """Equal for equal selectors. A digest: a selector may list many values, and its key is looked up for each."""
 
     def matches(self, task: Placeable) -> bool:
         if self._none:
@@ -108,8 +109,8 @@ class PodTerm(NamedTuple):
     pods: PodSelector
 
     @property
-    def key(self) -> tuple[object, ...]:
-        return (self.topology_key, *self.pods.key)
+    def key(self) -> tuple[str, bytes]:
+        return (self.topology_key, self.pods.key)
 
 
 class PodTerms(NamedTuple):

@@ -317,6 +317,11 @@ class VolumeTable:
         return [Check(NO_VOLUME, _topologies(storage, nodes), WAKES_ON)] if storage.allowed_topologies else []
 
 
+def is_of_claim(reason: str) -> bool:
+    """Whether the reason is a claim's, and would be given for any node."""
+    return reason in (UNBOUND, LOST) or reason.startswith(("persistentvolumeclaim ", "storageclass."))
+
+
 def _size(volume: Volume) -> tuple[int, str]:
     """Sort key of volumes: no two are equal."""
     return (volume.capacity, volume.view.metadata.name)

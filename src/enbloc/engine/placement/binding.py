@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from enbloc.engine.decisions import Bind, Placement
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.commit_marks import mark_of
+from enbloc.engine.tables.commit_marks import decision_id, mark_of
 from enbloc.engine.tables.tasks import GangState, Task
 
 
@@ -30,7 +29,7 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
     )
     return Bind(
         gang.key,
-        _decision_id(gang, placed),
+        decision_id([task.uid for task in placed]),
         tuple([Placement(task.namespace, task.name, task.uid, task.node) for task in placed]),
         mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
         commits,
@@ -44,9 +43,3 @@ def _volume_claims(state: State, task: Task) -> list[str]:
     """WaitForFirstConsumer claims that get the task's node; the claim of an ephemeral volume is named after the pod."""
     ephemeral = [f"{task.name}-{name}" for name in state.volumes.ephemeral_to_select(task.cls)]
     return [*state.volumes.claims_to_select(task.cls), *ephemeral]
-
-
-def _decision_id(gang: GangState, placed: Sequence[Task]) -> str:
-    """The same for the same pods of the same gang, different for any other: no counter has to survive a restart."""
-    facts = "/".join((*gang.key, *[task.uid for task in placed]))
-    return hashlib.sha1(facts.encode(), usedforsecurity=False).hexdigest()[:16]

@@ -3,8 +3,8 @@
 A *part* is a set of a gang's tasks with one topology constraint: the whole gang, the pods of a role, or a slice. An
 *option* is a set of rows in which the part would satisfy it: one domain of the preferred level; else, level by level
 up to the required one, the fewest preferred domains within one domain of that level. Among equals the largest free
-domains are left whole, and then names decide. Counts of what fits are bounds; whether the tasks fit is left to the
-attempt.
+domains are left whole, then the fuller ones come first, and then names decide. Counts of what fits are bounds; whether
+the tasks fit is left to the attempt.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from enbloc.engine.scoring.fit_counts import summed
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.classes import TaskClass
-from enbloc.engine.tables.node_trees import Asked, Level
-from enbloc.engine.tables.resources import Bools, Ints
+from enbloc.engine.tables.node_trees import Asked, Level, Rank
+from enbloc.engine.tables.resources import PODS, Bools, Ints
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangSpec
 from enbloc.gangs.topology import TopologyConstraint
@@ -151,6 +152,15 @@ class Domains:
         """Whether none of these rows is closed to the part: tasks there take room that is counted."""
         return self._closed is None or not (rows & self._closed[: len(rows)]).any()
 
+    def free_shares(self, level: Level) -> Ints:
+        """By domain, the sum over its nodes of the free share of every resource that the part requests, in
+        millionths."""
+        nodes, found = self._state.nodes, np.zeros(self._state.nodes.count, np.int64)
+        for column in {column for cls in self._classes for column, _ in cls.request} - {PODS}:
+            share = nodes.free[column, : nodes.count] / nodes.divisor[column, : nodes.count]
+            found += (np.maximum(share, 0) * 10**6).astype(np.int64)
+        return summed(level, found)
+
     def roomiest(self) -> Option | None:
         """The domain of the required level with the most room, however little that is."""
         level = self._part.asked.required
@@ -192,12 +202,12 @@ class Domains:
             yield Option(self._part, np.ones(self._state.nodes.count, np.bool_), None, ())
 
     def _single(self, level: Level) -> Iterator[Option]:
-        """Domains in which all tasks might fit, the smallest room first."""
+        """Domains in which all tasks might fit, the smallest room first, then the fullest."""
         counts = self.counts(level)
         fits = (counts >= self._needed[:, None]).all(axis=0) & self.may_use(level)
-        sizes = counts.sum(axis=0)
         fitting = np.flatnonzero(fits)
-        for domain in fitting[np.lexsort((level.positions()[fitting], sizes[fitting]))].tolist():
+        keys = (level.positions(), self.free_shares(level), counts.sum(axis=0))
+        for domain in fitting[np.lexsort([key[fitting] for key in keys])].tolist():
             yield Option(self._part, level.rows_of(domain), level, (domain,))
 
     def _whole(self, level: Level) -> Iterator[Option]:
@@ -222,6 +232,7 @@ class Domains:
         pinned = {int(level.ids[row]) for row in self._part.pinned}
         if -1 in pinned:
             return
+        ranks = [(share, level.rank(one)) for one, share in enumerate(self.free_shares(level).tolist())]
         parents = _parents(above, level)
         allowed = self.may_use(above) if above is not None else None
         streams = []
@@ -229,7 +240,7 @@ class Domains:
             if parent < 0 or (allowed is not None and not allowed[parent]):
                 continue
             inside = [one for one in np.flatnonzero(parents == parent).tolist() if one not in pinned]
-            streams.append(_Sets(level, counts, self._needed, inside, sorted(pinned)))
+            streams.append(_Sets(ranks, counts, self._needed, inside, sorted(pinned)))
         for size in range(max(0, 2 - len(pinned)), max((len(one.inside) for one in streams), default=0) + 1):
             ordered = heapq.merge(*(one.of_size(size) for one in streams))
             for _, _, domains in ordered:
@@ -246,12 +257,20 @@ def _parents(above: Level | None, level: Level) -> Ints:
 
 
 class _Sets:
-    """Sets of domains in which the needed tasks might fit, of a given size, the smallest largest room first."""
+    """Sets of domains in which the needed tasks might fit, of a given size, the smallest largest room first. `ranks`
+    sorts domains of equal room."""
 
-    def __init__(self, level: Level, counts: Ints, needed: Ints, inside: Sequence[int], pinned: Sequence[int]) -> None:
+    def __init__(
+        self,
+        ranks: Sequence[tuple[int, Rank]],
+        counts: Ints,
+        needed: Ints,
+        inside: Sequence[int],
+        pinned: Sequence[int],
+    ) -> None:
         sizes = counts.sum(axis=0)
-        self.inside = sorted(inside, key=lambda one: (int(sizes[one]), level.rank(one)))
-        self._level = level
+        self.inside = sorted(inside, key=lambda one: (int(sizes[one]), ranks[one]))
+        self._ranks = ranks
         self._room = counts[:, self.inside]
         self._sizes = [int(sizes[one]) for one in self.inside]
         self._missing = needed - counts[:, list(pinned)].sum(axis=1)
@@ -265,7 +284,7 @@ class _Sets:
         for rooms in self._rooms(size, len(self._equal), self._missing):
             for chosen in self._choose(rooms, len(self.inside), self._missing):
                 domains = tuple(self.inside[one] for one in chosen)
-                yield tuple(self._sizes[one] for one in chosen), tuple(map(self._level.rank, domains)), domains
+                yield tuple(self._sizes[one] for one in chosen), tuple(map(self._ranks.__getitem__, domains)), domains
 
     def _rooms(self, size: int, below: int, missing: Ints) -> Iterator[tuple[tuple[int, int], ...]]:
         """The room of the largest, of the second largest and so on, as ranges of domains with that room: a smaller

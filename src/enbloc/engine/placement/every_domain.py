@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.domains import Option, Part
+from enbloc.engine.placement.domains import Domains, Option, Part
 from enbloc.engine.placement.in_domains import Attempt, parts_of, within
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
@@ -33,11 +33,11 @@ def place_in_every_domain(
     best: tuple[tuple[object, ...], Constraints] | None = None
     for domain in range(len(level.names)):
         there = within(constraints, [Option(part, level.rows_of(domain), level, (domain,))])
-        room = _room(state, part, level, domain)
+        room, shares = _room(state, part, level, domain), Domains(state, part, None, ()).free_shares(level)
         found = place(there)
         if found is None:
             undo()
-            key = (room, *level.rank(domain))
+            key = (room, int(shares[domain]), *level.rank(domain))
             best = min(best or (key, there), (key, there), key=lambda one: one[0])
         failure = failure or found
     return place(best[1]) if best is not None else failure

@@ -5,12 +5,15 @@ A `PlacementRequest` is computed from the gang's counts at the moment it is aske
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
-from enbloc.gangs.gang_tree import is_complete, leaves
+from enbloc.gangs.gang_tree import leaves
+
+_STARTED = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND})
 
 
 class PlacementRequest(NamedTuple):
@@ -78,9 +81,17 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
             rest.append(task)
     short = max(0, gang.short_of(placed) - len(needed))
     if gang.spec.tree is not None and gang.satisfied:  # T0: a sub-group that has not started makes up no total
-        roles = {leaf.name for leaf in leaves(gang.spec.tree) if not is_complete(leaf, placed)}
+        roles = {leaf.name for leaf in leaves(gang.spec.tree) if placed.get(leaf.name, 0) < leaf.minimum}
         short = min(short, sum(task.role not in roles for task in rest))
     return PlacementRequest(gang, needed, rest, short)
+
+
+def surplus(gang: GangState) -> frozenset[str]:
+    """UIDs of pending tasks that a gang that has not started does not need (E1); none where nothing is needed."""
+    if not gang.spec.minimum or gang.total_found + gang.total_pending <= gang.spec.minimum:
+        return frozenset()
+    request = request_of(gang)
+    return frozenset(task.uid for task in request.rest[request.short :])
 
 
 def is_surplus(gang: GangState, request: PlacementRequest | None = None) -> bool:
@@ -102,3 +113,30 @@ def replacements(gang: GangState) -> list[Task]:
         lacking = gang.spec.minima[role] - gang.occupied.get(role, 0)
         found += [task for task in pending if task.role == role][: max(0, lacking)]
     return sorted(found, key=attrgetter("order"))
+
+
+def needed_members(gang: GangState) -> list[Task]:
+    """Members with a node without which the minima would not be met, once all that they lack is placed. The others are
+    surplus: the last in the order of O2."""
+    if gang.only_waiting:
+        return []
+    found = sorted((task for task in gang.tasks.values() if task.status in _STARTED), key=attrgetter("order"))
+    minima, counts = gang.spec.minima, Counter(gang.occupied)
+    counts |= Counter(minima)
+    spare = counts.total() - gang.spec.minimum
+    for task in reversed(found[:]):
+        if spare > 0 and counts[task.role] > minima.get(task.role, 0):
+            counts[task.role] -= 1
+            spare -= 1
+            found.remove(task)
+    return found
+
+
+def waits_for(gang: GangState) -> PlacementRequest:
+    """What the minima of a gang still need, replacements for earlier waves first. A wave of which pods are missing
+    needs none meanwhile if an earlier one does: each is a gang of its own (D3)."""
+    lost = replacements(gang)
+    if lost and gang.missing():
+        return PlacementRequest(gang, lost)
+    request = request_of(gang)
+    return request._replace(needed=[*lost, *request.needed]) if lost else request

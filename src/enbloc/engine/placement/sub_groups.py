@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from enbloc.engine.tables.tasks import GangState, Task
-from enbloc.gangs.gang_tree import Members, Vertex, choices, is_complete, leaves
+from enbloc.gangs.gang_tree import Members, Vertex, choices, complete, leaves
 
 
 class Surplus(NamedTuple):
@@ -27,25 +27,28 @@ def sub_groups(gang: GangState, tasks: Sequence[Task]) -> Surplus:
         waiting.setdefault(task.role, []).append(task)
     members = gang.members()
     units = list(_units(tree, members, waiting))
-    started = {leaf.name for leaf in leaves(tree) if is_complete(leaf, members.placed)}
+    started = {leaf.name for leaf in leaves(tree) if members.placed.get(leaf.name, 0) >= leaf.minimum}
     roles = {leaf.name for leaf in leaves(tree)}
     taken = {task.uid for unit in units for task in unit}
     singles = [task for task in tasks if task.uid not in taken and (task.role in started or task.role not in roles)]
     lacking = {
         leaf.name: leaf.minimum - members.exist.get(leaf.name, 0)
         for leaf in leaves(tree)
-        if leaf.name in waiting and not is_complete(leaf, members.exist)
+        if leaf.name in waiting and members.exist.get(leaf.name, 0) < leaf.minimum
     }
     waits = {task.role for task in tasks} - started - {task.role for unit in units for task in unit}
     others = {role: 0 for role in waits if role in roles}  # complete, within a vertex that is not
     return Surplus(units, singles, lacking or others)
 
 
-def _units(vertex: Vertex, members: Members, waiting: Mapping[str, Sequence[Task]]) -> Iterator[list[Task]]:
-    for child in vertex.children:
-        if is_complete(child, members.placed):
-            yield from _units(child, members, waiting)
-        elif is_complete(child, members.exist):
+def _units(tree: Vertex, members: Members, waiting: Mapping[str, Sequence[Task]]) -> Iterator[list[Task]]:
+    started, exist = complete(tree, members.placed), complete(tree, members.exist)
+    open_ones = [*reversed(tree.children)]
+    while open_ones:
+        child = open_ones.pop()
+        if id(child) in started:
+            open_ones.extend(reversed(child.children))
+        elif id(child) in exist:
             minima = next(choices(child, members))
             lacking = {role: count - members.placed.get(role, 0) for role, count in minima.items()}
             yield [task for role, count in lacking.items() for task in waiting.get(role, ())[: max(count, 0)]]

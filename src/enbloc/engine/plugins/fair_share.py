@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from enbloc.config.model import Fair
-from enbloc.engine.tables.accounts import Account
+from enbloc.engine.tables.accounts import Account, in_microseconds
 from enbloc.engine.tables.queues import ROOT, Queue
 from enbloc.engine.tables.tasks import GangState
 
@@ -61,10 +61,10 @@ class FairShare:
             found = accounts[name] = Account(queue, name, self._shares.get(name, 1))
         return found
 
-    def usage_of(self, queue: Queue) -> float:
-        """What a queue has used against its weight."""
+    def usage_of(self, queue: Queue) -> int:
+        """What a queue has used against its weight, as it is compared."""
         found = self.accounts.get(queue.name, {}).get(OF_QUEUE)
-        return found.order.used / max(1, queue.facts.weight) if found is not None else 0.0
+        return in_microseconds(found.used_ns / max(1, queue.facts.weight)) if found is not None else 0
 
     def all(self) -> Iterator[Account]:
         for accounts in self.accounts.values():

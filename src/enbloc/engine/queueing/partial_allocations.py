@@ -8,13 +8,18 @@ nothing any more, the gangs that it kept out are woken.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.tables.resources import Bools, Ints
+from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 
 
@@ -53,6 +58,26 @@ class PartialAllocations(Follower):
         self._open.append((gang, transaction, why))
         self._gangs[gang.key] = gang
 
+    def __bool__(self) -> bool:
+        """Whether room is kept now."""
+        return bool(self._open)
+
+    def set_aside_from(self, task: Task) -> Iterator[tuple[GangState, Bools]]:
+        """Gangs that keep room now, and the rows on which a task would fit if they did not."""
+        nodes = self._state.nodes
+        free = nodes.free[:, : nodes.count]
+        left = ~_fits(task, free)
+        for gang, transaction, _ in self._open:
+            kept = np.zeros_like(free)
+            for one in transaction.placed if gang is not task.gang else ():
+                for column, amount in one.cls.request:
+                    kept[column, nodes.rows[one.node]] += amount
+            free = free + kept
+            rows = left & _fits(task, free) & kept.any(axis=0)
+            left &= ~rows
+            if rows.any():
+                yield gang, rows
+
     def suspend(self, gang: GangState) -> bool:
         """Gives back what the gang kept by the attempt that just failed, since it is attempted in another way. Whether
         it kept anything."""
@@ -73,3 +98,10 @@ class PartialAllocations(Follower):
         for _, transaction, _ in reversed(kept):
             transaction.rollback()
         return [(gang, why) for gang, _, why in kept]
+
+
+def _fits(task: Task, free: Ints) -> Bools:
+    found = np.ones(free.shape[1], np.bool_)
+    for column, amount in task.cls.request:
+        found &= free[column] >= amount
+    return found

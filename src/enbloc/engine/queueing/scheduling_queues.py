@@ -119,7 +119,7 @@ class SchedulingQueues(Follower):
         """Another gang of its FIFO queue comes first: it stays queued, and is not attempted. So do gangs that it starts
         together with, unless something else keeps them waiting. `behind`: what each of them says."""
         waiting = [gang]
-        for mate in self._groups.mates(gang) if not gang.satisfied else ():
+        for mate in self._groups.mates(gang) if gang.status.enqueued and not gang.satisfied else ():
             known = self.why(mate)
             if mate is gang or mate.satisfied or not is_reportable(mate):
                 continue
@@ -147,8 +147,9 @@ class SchedulingQueues(Follower):
             self.after_attempt(gang)
         for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
             self._wait(gang, diagnosis.of(gang), of_gang)
-            for mate in self._groups.mates(gang) if of_gang and not gang.satisfied else ():
-                if mate is not gang and not mate.satisfied and is_reportable(mate):
+            alone = gang.satisfied or queue is self.admission  # gangs of a group are enqueued one by one
+            for mate in self._groups.mates(gang) if of_gang and not alone else ():
+                if mate is not gang and not mate.satisfied and mate.status.enqueued and is_reportable(mate):
                     self._why[mate.key] = diagnosis.of(mate)
                     self._wait(mate, diagnosis.of(mate), of_gang)
 

@@ -61,9 +61,9 @@ def place_of(gang: GangState) -> Hashable:
     return gang.spec.topology, own, nodes
 
 
-def of_unit(state: State, unit: Sequence[GangState], holds: bool, reservations: Reservations) -> Signature:
-    """Of gangs that start together. `holds`: whether their group is NonStrict, which gangs decide that are not among
-    them."""
+def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, reservations: Reservations) -> Signature:
+    """Of gangs that start together. `holds`: whether their group is NonStrict, and complete, which gangs decide that
+    are not among them."""
     classes: dict[int, None] = {}
     facts: list[Hashable] = []
     for gang in unit:

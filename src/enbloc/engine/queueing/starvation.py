@@ -6,7 +6,9 @@ import heapq
 
 from enbloc.engine.events import BEYOND_ROOM
 from enbloc.engine.follower import Follower
+from enbloc.engine.placement.request import waits_for
 from enbloc.engine.state.state import State
+from enbloc.engine.tables.commit_marks import covers
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
 
@@ -33,14 +35,14 @@ class Starvation(Follower):
     # ---- which gangs starve
 
     def gang_read(self, gang: GangState) -> None:
-        """A gang waits from its creation until its minima are placed."""
         self.retry(gang)
         if self._after_ns is None:
             return
-        if gang.satisfied or gang.status.finished or gang.ready():
+        since_ns = _waits_since(gang)
+        if since_ns is None:
             self._forget(gang)
             return
-        at_ns = gang.spec.created_ns + self._waiting_time_ns(gang)
+        at_ns = since_ns + self._waiting_time_ns(gang)
         known = self._watched.get(gang.key)
         if known is None or known[0] != at_ns or known[1] is not gang:
             self.gangs.pop(gang.key, None)
@@ -86,7 +88,7 @@ class Starvation(Follower):
         watched_ns, gang = self._watched.get(key, (None, None))
         if gang is None or watched_ns != at_ns or self._state.gangs.get(key) is not gang:
             return None
-        return None if gang.satisfied or gang.ready() else gang
+        return None if gang.ready() else gang
 
     def _waiting_time_ns(self, gang: GangState) -> int:
         own_ns = gang.sla_waiting_ns
@@ -108,3 +110,14 @@ class Starvation(Follower):
     def retry_all(self) -> None:
         """An event of `retried_on` happened."""
         self._failed.clear()
+
+
+def _waits_since(gang: GangState) -> int | None:
+    """Since when a gang waits: its creation, or once its minima were bound the creation of the oldest pod that it lacks
+    now. `None`: it does not."""
+    if gang.status.finished or gang.ready():
+        return None
+    was_bound = covers(gang.covered, gang.spec) or (gang.ran and gang.missing())
+    if not was_bound:
+        return gang.spec.created_ns
+    return min((task.created_ns for task in waits_for(gang).minimum), default=None)

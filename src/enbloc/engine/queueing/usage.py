@@ -1,9 +1,8 @@
 """Charges accounts with what gangs use over time, and has their records written (G12).
 
 Charged is every pod of ours that is assigned to a node and has not ended, from the cycle in which it is known. An
-account changes only when its rate does, and its record follows in the same cycle. A record is written again when the
-one before it has come back as an event: so one write a queue is under way, whatever the load. Without the plugin `fair`
-nothing of this exists.
+account changes only when its rate does, and its record follows in the same cycle. Without the plugin `fair` nothing of
+this exists.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from enbloc.engine.decisions import Decision, RecordUsage
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.plugins.fair_share import OF_QUEUE, FairShare, user_of
+from enbloc.engine.queueing.queue_records import QueueRecords
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.accounts import Account, next_change, ranked, rate_of
 from enbloc.engine.tables.queues import ROOT, Queue
@@ -32,89 +32,59 @@ _NOTHING: Final[dict[int, int]] = {}
 _SPANS: Final = ((7 * 86_400, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
-class Usage(Follower):
+class Usage(QueueRecords[UsageRecord], Follower):
     def __init__(self, state: State, fair: FairShare, decide: Callable[[Decision], None], *, plans: bool) -> None:
         """`plans`: gangs behind others may start only if they do not delay them. Then, as in a FIFO queue, a gang may
         start because the order changed, and nothing else."""
-        self._state = state
+        super().__init__(state)
         self._fair = fair
         self._decide = decide
         self._plans = plans
         self._now_ns = 0
-        self._begun = False
         self._totals: Ints = np.zeros(0, np.int64)
         self._of_gang: dict[GangKey, tuple[list[Account], dict[int, int]]] = {}
         """The accounts of each gang, and what it was last charged with."""
         self._changed: dict[int, Account] = {}
         """By identity: accounts whose rate is to be computed anew."""
-        self._adopted: dict[str, UsageRecord] = {}
-        """By queue: records that were observed before the first cycle."""
-        self._unwritten: set[str] = set()
-        """Queues whose record is out of date."""
-        self._under_way: dict[str, UsageRecord] = {}
-        """By queue: a record that was written and not seen yet."""
         self._ranks: dict[str, tuple[tuple[str, ...], ...]] = {}
         self._due_ns: int | None = None
 
     # ---- records
 
-    def observe(self, queue: str, record: UsageRecord | None) -> None:
-        """A Queue carries this record, which counts. From the first cycle on it only shows what was written."""
-        if not self._begun:
-            self._adopted.pop(queue, None)
-            if record is not None:
-                self._adopted[queue] = record
-        elif queue in self._under_way and self._under_way[queue] == record:
-            del self._under_way[queue]
-
     def forget(self, queue: str) -> None:
-        """A Queue is gone, and its record with it."""
-        self._adopted.pop(queue, None)
-        self._under_way.pop(queue, None)
+        super().forget(queue)
         for account in self._fair.accounts.get(queue, {}).values():
             account.clear()
             self._changed[id(account)] = account
-
-    def refused(self, queue: str) -> None:
-        self._under_way.pop(queue, None)
-        self._unwritten.add(queue)
-
-    def has_unwritten(self) -> bool:
-        return not self._unwritten <= self._under_way.keys()
 
     def _adopt(self) -> None:
         for queue, record in self._adopted.items():
             for name, one in record.accounts.items():
                 if (name == OF_QUEUE) == self._fair.by_queue:
                     account = self._fair.account(queue, name)
-                    account.usage_ns, account.as_of_ns, account.rate_ppb = one.usage_ns, one.as_of_ns, one.rate_ppb
+                    account.usage_ns, account.as_of_ns, account.rate = one.usage_ns, one.as_of_ns, one.rate
                     self._changed[id(account)] = account
         self._adopted = {}
 
     def publish(self) -> None:
         """At the end of a cycle: the records that changed."""
-        for queue in sorted(self._unwritten - self._under_way.keys()):
-            self._unwritten.discard(queue)
-            if not self._state.queues.get(queue).exists:
-                continue
+        for queue in self._to_write():
             record = self._under_way[queue] = self._record(queue)
             self._decide(RecordUsage(queue, record))
 
     def _record(self, queue: str) -> UsageRecord:
         """The accounts that have used anything. Too many: those that have used least are forgotten, here too."""
         accounts = self._fair.accounts.get(queue, {})
-        for name in [
-            name for name, one in accounts.items() if not one.gangs and not one.order.used and not one.rate_ppb
-        ]:
+        for name in [name for name, one in accounts.items() if not one.gangs and not one.used_ns and not one.rate]:
             del accounts[name]
-        used = [one for one in accounts.values() if one.usage_ns or one.rate_ppb]
+        used = [one for one in accounts.values() if one.usage_ns or one.rate]
         if len(used) > MOST_ACCOUNTS:
-            used.sort(key=lambda one: (-one.rate_ppb, -one.order.used, one.name))
+            used.sort(key=lambda one: (-one.rate, -one.used_ns, one.name))
             for account in used[MOST_ACCOUNTS:]:
                 account.clear()
                 self._changed[id(account)] = account
         return UsageRecord(
-            {one.name: AccountRecord(one.usage_ns, one.as_of_ns, one.rate_ppb) for one in used[:MOST_ACCOUNTS]}
+            {one.name: AccountRecord(one.usage_ns, one.as_of_ns, one.rate) for one in used[:MOST_ACCOUNTS]}
         )
 
     # ---- charges
@@ -223,10 +193,10 @@ class Usage(Follower):
     def note_of(self, gang: GangState) -> str:
         """What the gang's account has used, if that is more than its share; else empty."""
         for account, others in self._compared(gang):
-            used = sum(one.order.used * one.share for one in others)
+            used = sum(one.used_ns for one in others)
             shares = {one.name or one.queue: self._share_of(one) for one in others}
             own = shares.get(account.name or account.queue, 1) / max(1, sum(shares.values()))
-            times = account.order.used * account.share / used / own if used else 0.0
+            times = account.used_ns / used / own if used else 0.0
             if round(times, 1) > 1:
                 return f"{self._title(account, gang)} used {times:.1f} of its share over the last {self._span()}"
         return ""
@@ -243,7 +213,7 @@ class Usage(Follower):
                 if queue.name != ROOT:
                     yield self._fair.account(queue.name, OF_QUEUE), self._siblings(queue)
             return
-        accounts = [one for one in self._fair.accounts.get(gang.spec.queue, {}).values() if one.gangs or one.order.used]
+        accounts = [one for one in self._fair.accounts.get(gang.spec.queue, {}).values() if one.gangs or one.used_ns]
         namespace = gang.key.namespace
         yield (
             self._fair.account(gang.spec.queue, namespace),
@@ -262,7 +232,7 @@ class Usage(Follower):
             above = self._state.queues.get(name).ancestors
             if OF_QUEUE in accounts and (above[1] if len(above) > 1 else None) is parent:
                 found.append(accounts[OF_QUEUE])
-        return [one for one in found if one.gangs or one.order.used]
+        return [one for one in found if one.gangs or one.used_ns]
 
     def _title(self, account: Account, gang: GangState) -> str:
         if account.name == OF_QUEUE:

@@ -49,10 +49,10 @@ class FitCounts:
         """By domain of a level, how many more tasks fit there together, `closed` rows not counted."""
         rows = self.rows()
         if closed is not None:
-            return _summed(level, np.where(closed[: len(rows)], 0, rows))
+            return summed(level, np.where(closed[: len(rows)], 0, rows))
         known = self._sums.get(level)
         if known is None or known[0] != level.version:
-            known = self._sums[level] = (level.version, _summed(level, rows))
+            known = self._sums[level] = (level.version, summed(level, rows))
         return known[1]
 
     def _fitting(self, rows: Rows) -> Ints:
@@ -65,7 +65,7 @@ class FitCounts:
         return np.maximum(found, 0)
 
 
-def _summed(level: Level, amounts: Ints) -> Ints:
+def summed(level: Level, amounts: Ints) -> Ints:
     """The sum of the rows of each domain."""
     inside = level.ids >= 0
     found = np.bincount(level.ids[inside], weights=amounts[inside], minlength=len(level.names))

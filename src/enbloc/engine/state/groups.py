@@ -10,23 +10,27 @@ minResources to check before an attempt (K7): then it is a group of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from enbloc.engine.decisions import Complain
 from enbloc.engine.state.components import strongly_connected
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covers, covers_mark, merged
 from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.gangs.koordinator_values import DIALECT
 from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.single_pod import SinglePod
 
 _BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
+_DIALECTS = (DIALECT, "volcano", "kubernetes")
+"""In this order gangs are meant by a name that several have."""
 STARTED = _BOUND | {TaskStatus.ASSUMED, TaskStatus.FAILED}
 
 
 class Group:
     """Gangs that start together."""
 
-    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "unsatisfied", "waiting_ns")
+    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "stands", "unsatisfied", "waiting_ns")
 
     def __init__(self, keys: tuple[GangKey, ...], awaits: tuple[GangKey, ...]) -> None:
         self.keys = keys
@@ -42,6 +46,8 @@ class Group:
         """The longest waiting time of its gangs."""
         self.committed: frozenset[str] = frozenset()
         """Decisions that are completely bound: one of their Bindings carries the commit mark (G11)."""
+        self.stands = False
+        """Whether its clock stands: all that it lacks are pods that our controllers have not created yet (K8)."""
         self.met = False
         """Whether the minima of every gang are, or were once, bound."""
 
@@ -61,6 +67,10 @@ class Groups:
         """Gang → the groups that await it."""
         self._known: dict[GangKey, tuple[GangKey, ...]] = {}
         """Gang → its list when the groups were last built."""
+        self._lists: dict[GangKey, tuple[GangKey, ...]] = {}
+        """The same, with the gangs that are meant: a name may be one of any dialect (K1)."""
+        self._names: dict[GangKey, set[GangKey]] = {}
+        """Name in a list → the gangs that have it."""
         self._reported: dict[GangKey, str] = {}
         """Gang → the disagreement that was last reported of it."""
         self._forgotten = 0
@@ -76,6 +86,10 @@ class Groups:
         """The gangs that start with a gang, itself included."""
         group = self.of(gang)
         return self.gangs(group) if group is not None else [gang]
+
+    def partners(self, gang: GangState) -> list[GangState]:
+        """The gangs that are to start with a gang, itself included; once satisfied it replaces what it lost alone."""
+        return [gang] if gang.satisfied else [mate for mate in self.mates(gang) if not mate.satisfied]
 
     def needed_by(self, gang: GangState) -> set[GangKey]:
         """The gangs without which a gang could not start: those that it starts with, and while it is not satisfied
@@ -136,9 +150,26 @@ class Groups:
         return group.met if group is not None else _has_been_met(gang)
 
     def _is_known(self, gang: GangState) -> bool:
+        if self._names and any(gang.key not in self._names.get(name, (gang.key,)) for name in _names_of(gang.spec)):
+            return False  # a list names it
         if not _is_special(gang.spec) and gang.key not in self._of and gang.key not in self._awaiting:
             return True
         return self._known.get(gang.key) == gang.spec.group
+
+    def _find_named(self) -> None:
+        """Which gangs the lists mean: a name may be that of a gang of any dialect (K1), the list's own first."""
+        self._names = {name: set() for one in {id(one): one for one in self._known.values()}.values() for name in one}
+        for key, gang in self._state.gangs.items() if self._names else ():
+            for name in _names_of(gang.spec):
+                if name in self._names:
+                    self._names[name].add(key)
+        lists: dict[tuple[int, str], tuple[GangKey, ...]] = {}  # equal lists stay one: they may be long
+        for key, names in self._known.items():
+            at = (id(names), key.dialect)
+            if at not in lists:
+                meant = tuple(min(self._names[name], key=_precedence(key.dialect), default=name) for name in names)
+                lists[at] = names if meant == names else meant
+            self._lists[key] = lists[at]
 
     def _rebuild(self) -> list[Complain]:
         state = self._state
@@ -146,8 +177,10 @@ class Groups:
         gone = {key for key in self._known if key not in state.gangs}
         self._reported = {key: message for key, message in self._reported.items() if key in state.gangs}
         self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
+        self._lists = {}
+        self._find_named()
         complaints: list[Complain] = []
-        for keys, awaits in _groups_by_consent(self._known):
+        for keys, awaits in _groups_by_consent(self._lists):
             known = before.get(keys[0])
             group = known if known is not None and (known.keys, known.awaits) == (keys, awaits) else Group(keys, awaits)
             for key in awaits:
@@ -173,8 +206,9 @@ class Groups:
         found = []
         sizes: dict[int, frozenset[GangKey]] = {}
         for gang in self.gangs(group):
-            named = sizes.setdefault(id(gang.spec.group), frozenset(gang.spec.group))
-            others = sorted(key for key in named if key in group.awaits and self._is_declared(key))
+            names = self._lists.get(gang.key, ())
+            named = sizes.setdefault(id(names), frozenset(names))
+            others = sorted(key for key in named if key in group.awaits and self.is_declared(key))
             if self._isolated:  # others are named to their own namespace only (S7)
                 others = [key for key in others if key.namespace == gang.key.namespace]
             if others:
@@ -193,7 +227,7 @@ class Groups:
                 found.append(Complain(gang.key, message))
         return found
 
-    def _is_declared(self, key: GangKey) -> bool:
+    def is_declared(self, key: GangKey) -> bool:
         """Whether a gang exists and what it names is known: pods may come before their PodGroup (K4)."""
         gang = self._state.gangs.get(key)
         return gang is not None and not gang.spec.problem
@@ -209,16 +243,34 @@ class Groups:
         group.met = all(map(_has_been_met, gangs))
 
 
+def _names_of(spec: GangSpec) -> tuple[GangKey, ...]:
+    """What lists call a gang: its Job's or its PodGroup's name, in the keys of Koordinator's dialect."""
+    if spec.key.dialect == SinglePod.name:
+        return ()
+    own = GangKey(DIALECT, spec.key.namespace, spec.key.name)
+    title = GangKey(DIALECT, *spec.title.split("/", 1))
+    return (own,) if own == title else (own, title)
+
+
+def _precedence(dialect: str) -> Callable[[GangKey], tuple[int, GangKey]]:
+    order = (dialect, *_DIALECTS)
+    return lambda key: (order.index(key.dialect) if key.dialect in order else len(order), key)
+
+
 def _is_special(spec: GangSpec) -> bool:
     return bool(spec.group or spec.holds or spec.min_free_resources)
 
 
-def minima_are_bound(gang: GangState) -> bool:
+def bound_by_role(gang: GangState) -> dict[str, int]:
     bound: dict[str, int] = {}
     for task in gang.tasks.values():
         if task.status in _BOUND:
             bound[task.role] = bound.get(task.role, 0) + 1
-    minima = gang.spec.minima
+    return bound
+
+
+def minima_are_bound(gang: GangState) -> bool:
+    bound, minima = bound_by_role(gang), gang.spec.minima
     return sum(bound.values()) >= gang.spec.minimum and all(bound.get(role, 0) >= n for role, n in minima.items())
 
 

@@ -8,6 +8,7 @@ wait (`ClusterEvents`). Decisions change task statuses through the methods below
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -36,6 +37,12 @@ from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
 _KEEPS_NODE = frozenset({TaskStatus.HELD, TaskStatus.NOMINATED})
+
+
+class Undone(Protocol):
+    """What is tried on the state, and may be undone."""
+
+    def rollback(self) -> None: ...
 
 
 class State:
@@ -75,6 +82,8 @@ class State:
         self._candidates = CandidateTable(self.nodes, self.volumes, plugins, weights)
         self.watched = False
         """Whether rows are stamped when a task on them becomes evictable (see `evictable`)."""
+        self.transactions: list[Undone] = []
+        """Those that began in the turn of one gang: undone if something raises in it (S8)."""
         self.evicting: set[str] = set()
         """UIDs of tasks whose eviction was decided and that the API does not report as terminating yet."""
 
@@ -368,6 +377,7 @@ class State:
         """A bound task is releasing: it occupies its node until its pod is gone, and counts towards no minimum."""
         self._move(task, TaskStatus.RELEASING, task.node)
         self.evicting.add(task.uid)
+        task.gang.evicted = True
         self.touch(task.gang)
 
     def unevict(self, uid: str) -> None:
@@ -443,3 +453,11 @@ class State:
     def validate(self) -> None:
         """Recounts everything and compares; tests call it after each step."""
         audit.validate(self)
+
+    def is_intact(self) -> bool:
+        """Whether all counts are right after something raised (S8)."""
+        try:
+            self.validate()
+        except Exception:
+            return False
+        return __debug__  # without assertions nothing is shown

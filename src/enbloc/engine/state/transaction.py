@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from enbloc.engine.decisions import PlannedDomains
-from enbloc.engine.state.state import State
+from enbloc.engine.state.state import State, Undone
 from enbloc.engine.tables.resources import Ints, Request
 from enbloc.engine.tables.tasks import WAITS, Task, TaskStatus
 from enbloc.gangs.model import GangKey
@@ -31,9 +31,10 @@ class _Step(NamedTuple):
     """Status of the tasks while they are off."""
 
 
-class Transaction:
+class Transaction(Undone):
     def __init__(self, state: State) -> None:
         self._state = state
+        state.transactions.append(self)
         self._log: list[_Step] = []
         self.planned: Mapping[GangKey, Sequence[PlannedDomains]] = {}
         """Where the last attempt found room for tasks that must or should be together (T2)."""
@@ -95,8 +96,8 @@ class Transaction:
         return free
 
     def _apply(self, step: _Step) -> None:
+        self._log.append(step)  # first: if it raises halfway, a recount after its undoing shows it (S8)
         self._execute(step)
-        self._log.append(step)
 
     def _execute(self, step: _Step) -> None:
         self._count(step)

@@ -16,26 +16,28 @@ import numpy as np
 
 from enbloc.engine.tables.resources import PODS, Ints
 
-BILLION: Final = 10**9
-NEGLIGIBLE_NS: Final = 1_000
-"""Less than a microsecond of the whole cluster is nothing."""
+WHOLE: Final = 10**15
+"""The whole cluster as a rate: parts that are small enough to add up to less than a microsecond in years."""
+BILLIONTH: Final = WHOLE // 10**9
+MICROSECOND: Final = 1_000
+"""Less than a microsecond of the whole cluster is nothing: neither usage, nor a difference between accounts."""
 _LN2: Final = math.log(2)
 
 
 class UsageOrder(NamedTuple):
     """Both against the account's share: less comes first."""
 
-    used: float
-    """Over time, in nanoseconds of the whole cluster."""
-    rate: float
-    """At the moment."""
+    used: int
+    """Over time, in microseconds of the whole cluster."""
+    rate: int
+    """At the moment, in billionths of the cluster."""
 
 
 class Account:
     """As part of an order key: the account that has used less of its share comes first; of equal ones that which uses
     less now. `order` is set once a cycle, and when a gang of the account is bound: comparing changes nothing (O4)."""
 
-    __slots__ = ("as_of_ns", "gangs", "name", "order", "queue", "rate_ppb", "share", "usage_ns", "used")
+    __slots__ = ("as_of_ns", "gangs", "name", "order", "queue", "rate", "share", "usage_ns", "used", "used_ns")
 
     def __init__(self, queue: str, name: str, share: int) -> None:
         self.queue = queue
@@ -43,34 +45,38 @@ class Account:
         self.share = share
         self.usage_ns = 0
         self.as_of_ns = 0
-        self.rate_ppb = 0
+        self.rate = 0
+        """Of `WHOLE`."""
+        self.used_ns = 0.0
+        """Usage at the time of the cycle."""
         self.used: dict[int, int] = {}
         """By column: what its pods that are assigned to nodes request."""
         self.gangs = 0
         """Gangs that are charged to it, or wait."""
-        self.order = UsageOrder(0.0, 0.0)
+        self.order = UsageOrder(0, 0)
 
-    def usage_at(self, now_ns: int, half_life_ns: int) -> int:
+    def usage_at(self, now_ns: int, half_life_ns: int) -> float:
         """Usage at an instant, if the rate has not changed since `as_of_ns`."""
         passed = max(0, now_ns - self.as_of_ns) / half_life_ns
         left = math.exp2(-passed)
-        gained = self.rate_ppb / BILLION * half_life_ns / _LN2 * -math.expm1(-passed * _LN2)
-        found = round(self.usage_ns * left + gained)
-        return found if found >= NEGLIGIBLE_NS else 0
+        gained = self.rate / WHOLE * half_life_ns / _LN2 * -math.expm1(-passed * _LN2)
+        found = self.usage_ns * left + gained
+        return found if found >= MICROSECOND else 0.0
 
-    def set_rate(self, rate_ppb: int, now_ns: int, half_life_ns: int) -> bool:
+    def set_rate(self, rate: int, now_ns: int, half_life_ns: int) -> bool:
         """Uses this part of the cluster from now on. Whether that is a change."""
-        if rate_ppb == self.rate_ppb:
+        if rate == self.rate:
             return False
-        self.usage_ns, self.as_of_ns, self.rate_ppb = self.usage_at(now_ns, half_life_ns), now_ns, rate_ppb
+        self.usage_ns, self.as_of_ns, self.rate = round(self.usage_at(now_ns, half_life_ns)), now_ns, rate
         return True
 
     def clear(self) -> None:
         """Its record is gone with its queue."""
-        self.usage_ns = self.as_of_ns = self.rate_ppb = 0
+        self.usage_ns = self.as_of_ns = self.rate = 0
 
     def update_order(self, now_ns: int, half_life_ns: int) -> None:
-        self.order = UsageOrder(self.usage_at(now_ns, half_life_ns) / self.share, self.rate_ppb / self.share)
+        self.used_ns = self.usage_at(now_ns, half_life_ns)
+        self.order = UsageOrder(in_microseconds(self.used_ns / self.share), round(self.rate / self.share / BILLIONTH))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Account) and self.order == other.order
@@ -92,16 +98,21 @@ class Account:
         return hash(Account)
 
     def __repr__(self) -> str:
-        return f"Account({self.queue}: {self.name} {self.usage_ns} as of {self.as_of_ns}, {self.rate_ppb} ppb)"
+        return f"Account({self.queue}: {self.name} {self.usage_ns} as of {self.as_of_ns}, {self.rate / WHOLE})"
+
+
+def in_microseconds(used_ns: float) -> int:
+    """What usages are compared by: what differs less is equal, however it came about."""
+    return round(used_ns / MICROSECOND)
 
 
 def rate_of(used: Mapping[int, int], totals: Ints) -> int:
-    """The dominant share of these amounts in the cluster, in billionths; of a resource that no node has: all of it."""
+    """The dominant share of these amounts in the cluster, of `WHOLE`; of a resource that no node has: all of it."""
     most = 0
     for column, amount in used.items():
         if column != PODS and amount > 0:  # numbers of pods are not shared out
             total = int(totals[column]) if column < len(totals) else 0
-            most = max(most, amount * BILLION // total if total > 0 else BILLION)
+            most = max(most, amount * WHOLE // total if total > 0 else WHOLE)
     return most
 
 
@@ -120,9 +131,9 @@ def next_change(accounts: Sequence[Account], now_ns: int, half_life_ns: int) -> 
     first two that cross are neighbours in the present order."""
     if len(accounts) < 2:
         return None
-    in_order = sorted(accounts, key=lambda account: account.order)
-    steady = np.array([one.rate_ppb / BILLION * half_life_ns / _LN2 / one.share for one in in_order])
-    present = np.array([one.order.used for one in in_order])
+    in_order = sorted(accounts, key=lambda account: (account.used_ns / account.share, account.order))
+    steady = np.array([one.rate / WHOLE * half_life_ns / _LN2 / one.share for one in in_order])
+    present = np.array([one.used_ns / one.share for one in in_order])
     falls = np.diff(present - steady)
     rises = np.diff(steady)
     with np.errstate(divide="ignore", invalid="ignore"):

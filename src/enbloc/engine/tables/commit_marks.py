@@ -6,11 +6,42 @@ gang is satisfied as long as a mark covers its present minima; a raised minimum 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations, islice
+from typing import Final
 from urllib.parse import quote, unquote
 
 from enbloc.gangs.model import GangSpec
+
+_ID_BITS: Final = 80
+_ID: Final = re.compile(rf"([0-9a-f]{{{_ID_BITS // 4}}})-([0-9]{{1,9}})")
+SETS_TRIED: Final = 10_000
+"""So many sets of waiting pods are compared with what is left of a decision."""
+
+
+def decision_id(uids: Collection[str]) -> str:
+    """The same for the same pods, different for any others: no counter has to survive a restart. It is a sum over the
+    pods, and their number: from those that were bound follows what is left (see `is_cut_off`)."""
+    return f"{sum(map(_number, uids)) % 2**_ID_BITS:0{_ID_BITS // 4}x}-{len(uids)}"
+
+
+def _number(uid: str) -> int:
+    return int.from_bytes(hashlib.blake2b(uid.encode(), digest_size=_ID_BITS // 8).digest())
+
+
+def is_cut_off(decision: str, bound: Collection[str], waiting: Sequence[str]) -> bool:
+    """Whether the pods that a decision did not bind are all among those that wait, which are given by how likely they
+    were meant. `False`: some of them are gone. An id that is no sum counts as cut off."""
+    found = _ID.fullmatch(decision)
+    if found is None:
+        return True
+    left = (int(found[1], 16) - sum(map(_number, bound))) % 2**_ID_BITS
+    numbers = [_number(uid) for uid in waiting]
+    sets = combinations(numbers, max(0, int(found[2]) - len(bound)))
+    return any(sum(one) % 2**_ID_BITS == left for one in islice(sets, SETS_TRIED))
 
 
 def mark_of(spec: GangSpec, without: Collection[str] = (), most: int | None = None) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from enbloc.api.allowed_namespaces import ALL_ALLOWED, AllowedNamespaces
 from enbloc.engine.events import EventKind
 from enbloc.engine.tables.resources import CEILING, PODS, Ints, Request, Resources
+from enbloc.gangs.gang_tree import DEEPEST
 
 ROOT = "root"
 _NO_AMOUNTS: Mapping[str, int] = {}
@@ -72,6 +73,7 @@ class Queue:
         "limits",
         "name",
         "share_columns",
+        "too_deep",
         "used",
     )
 
@@ -81,6 +83,8 @@ class Queue:
         self.exists = False
         self.ancestors: tuple[Queue, ...] = (self,)
         """Itself first, then its parent and so on."""
+        self.too_deep = False
+        """Whether it is further below the root than a tree is deep (S8): its gangs are held, and no parent counts."""
         self.children: list[Queue] = []
         self.used: Ints = np.zeros(width, np.int64)
         self.demand: Ints = np.zeros(width, np.int64)
@@ -490,11 +494,16 @@ class QueueTree:
             above = self._parent(above)
 
     def _parent(self, queue: Queue) -> Queue | None:
-        """The parent queue; `None` for a queue that is its own ancestor (admission refuses it): no cycles."""
+        """The parent queue; `None` for a queue that is its own ancestor, or too deep (admission refuses both)."""
         parent = self._named_parent(queue)
-        above, seen = parent, set()
+        above = parent
+        seen: set[str] = set()
+        queue.too_deep = False
         while above is not None and above.name not in seen:
             if above is queue:
+                return None
+            if len(seen) >= DEEPEST - 1 and above.name != ROOT:
+                queue.too_deep = True
                 return None
             seen.add(above.name)
             above = self._named_parent(above)

@@ -165,6 +165,7 @@ class GangState:
         "assumed",
         "behind",
         "covered",
+        "evicted",
         "has_topology_of_pods",
         "held",
         "key",
@@ -195,6 +196,8 @@ class GangState:
         self.priority = 0
         self.covered = ""
         """The commit mark of the minima that were bound once (see `commit_marks`)."""
+        self.evicted = False
+        """Whether a pod of it was evicted since room was last claimed for its later waves (S9)."""
         self.satisfied = False
         """Whether its present minima were bound once (G7)."""
         self.ran: frozenset[str] = frozenset()

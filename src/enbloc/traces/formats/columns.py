@@ -73,7 +73,15 @@ def read(lines: Iterable[str], columns: dict[str, Column] | None = None) -> Trac
         for number, row in enumerate(rows, 1):
             yield _job(len(head) + rows.line_num, number, row, chosen, kind)
 
-    return msgspec.structs.replace(collect(jobs(), RESOURCES[kind]), **_cluster(head))
+    cluster = _cluster(head)  # of `enbloc capture`, whose columns are known
+    guessed = [] if cluster else [_as_map(*one) for one in chosen.items() if one[0] not in (columns or {})]
+    return msgspec.structs.replace(collect(jobs(), RESOURCES[kind]), **cluster, guessed=",".join(guessed))
+
+
+def _as_map(field: str, column: Column) -> str:
+    """As `--map` takes it."""
+    units = {unit_ns: unit for unit, unit_ns in UNITS.items()}
+    return f"{field}={column.name}{f':{units[column.unit_ns]}' if field in TIMES else ''}"
 
 
 def _cluster(head: Iterable[str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 import { amount, colourOf, element, giveColours, instant, isDark, isWaiting, swatch, zone } from "./format.js";
 import { gangView } from "./gang.js";
 import { gangsView, waitsOf } from "./gangs.js";
-import { mapCanvas, mapKey, nodesTable } from "./map.js";
+import { mapCanvas, mapKey, nodesTable, withResource } from "./map.js";
 import { modelAt, timeControl } from "./moment.js";
 import { queuesView } from "./queues.js";
 import { summaryView } from "./summary.js";
@@ -31,9 +31,6 @@ const address = (view, wanted) => {
 const gangAddress = (name) => `#/gang/${name.split("/").map(encodeURIComponent).join("/")}`;
 const open = (name) => { location.hash = gangAddress(name); };
 
-// The nodes with the amounts of one resource: parts and claims are [gang, amount].
-const withResource = (nodes, resource) => nodes.map((node) => ({ ...node,
-  parts: node.pods.map(([gang, held]) => [gang, held[resource] || 0]), claims: node.claimed.map(([gang, held]) => [gang, held[resource] || 0]) }));
 
 const complete = (model) => {
   for (const node of model.nodes) node.claimed = node.claims;

@@ -1,7 +1,7 @@
 // A gang's page: the sentence, what would let it start, when, who is ahead and why, who holds what it waits for, where a
 // part of it would fit, its roles and pods, its events and its story.
 import { amount, duration, element, instant, isWaiting, plural, sum } from "./format.js";
-import { mapCanvas } from "./map.js";
+import { mapCanvas, withResource } from "./map.js";
 
 const MOST = 20;
 
@@ -104,6 +104,13 @@ const numbers = (detail) => {
   ];
 };
 
+// The resource that the map shows for a gang: the usual one, unless the gang has and requests none of it.
+const resourceOf = (model, own, detail, usual) => {
+  const held = model.nodes.flatMap((node) => [...node.pods, ...node.claimed]).filter(([gang]) => gang === own).map((part) => part[1]);
+  const names = new Set([...held, ...Object.values(detail?.numbers?.roles || {}).map((role) => role.requests || {})].flatMap((amounts) => Object.keys(amounts).filter((name) => amounts[name])));
+  return !names.size || names.has(usual) ? usual : names.has("cpu") ? "cpu" : [...names].sort()[0];
+};
+
 // Where its pods are or have claims; of one that waits, where a part of it would fit.
 const places = (model, detail, gang, { open, resource, width }) => {
   const fit = detail?.numbers?.partialFit;
@@ -113,12 +120,14 @@ const places = (model, detail, gang, { open, resource, width }) => {
   const nodes = new Set([...Object.keys(gang.nodes || {}), ...Object.keys(gang.setAside || {}), ...planned.keys()]);
   if (!nodes.size && !isWaiting(gang)) return null;
   if (!nodes.size && !sum(gang.pods)) return section("Where it would fit", element("p", { class: "dim" }, "Its pods do not exist yet."));
+  const own = model.gangs.indexOf(gang), shownBy = resourceOf(model, own, detail, resource);
+  const shown = shownBy === resource ? model : { ...model, nodes: withResource(model.nodes, shownBy) };
   const lacking = gang.minimum - (gang.pods.running || 0) - (gang.pods.starting || 0);
   const note = planned.size && count >= lacking ? `${count === 1 ? "Its pod" : `Each of its ${plural(count, "pod")}`} has a node with room for it (outlined): what it waits for is not room alone.`
     : planned.size ? `Its best partial fit: ${count} of ${plural(Math.max(lacking, count), "pod")} would fit now, on ${plural(planned.size, "node")} (outlined). It starts when all of its minimum fit.`
     : isWaiting(gang) && fit ? "No pod of it would fit on any node now." : "";
   return section(planned.size || isWaiting(gang) ? "Where it would fit" : "Where", note && element("p", { class: "dim" }, note),
-    mapCanvas(model, { resource, by: "gang", marked: nodes.size ? nodes : null, planned, open, width }));
+    mapCanvas(shown, { resource: shownBy, by: "gang", marked: nodes.size ? nodes : null, own: nodes.size ? own : null, planned, open, width }));
 };
 
 // `detail`: what /api/gang and /api/explain answer, or undefined while it is fetched.

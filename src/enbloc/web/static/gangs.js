@@ -16,8 +16,10 @@ export const waitsOf = (gang, asOf) => gang.came === null ? 0 : Math.max(0, (gan
 const REASONS = {
   NotEnoughPods: "too few of its pods exist", SchedulingGated: "its pods are held by scheduling gates", OtherScheduler: "its pods name another scheduler",
   FailedCreate: "its pods could not be created", UnsupportedConstraint: "a constraint is not honoured in this version", GangInvalid: "something in it or its queue is not valid",
+  InternalError: "an error of the scheduler: see its log",
   GroupNotReady: "a gang that it starts with is not ready", TimedOut: "its waiting time is over", NotEnoughResources: "its minimum is not available", Unschedulable: "its pods do not fit",
-  QueueFull: "its queue is full", BlockedByFIFO: "behind another gang of a FIFO queue", HoldReleased: "it released its room for another gang",
+  QueueFull: "its queue is full", ClaimNotAllowed: "it may not claim room for pods that do not exist", BlockedByFIFO: "behind another gang of a FIFO queue", HoldReleased: "it released its room for another gang",
+  Preempting: "pods that it evicted are stopping", Surplus: "its gang has not started",
 };
 export const causeText = (cause) => REASONS[cause] || cause;
 

@@ -72,6 +72,10 @@ const hatch = (context, x, y, width, height, colour) => {
   context.stroke(); context.restore();
 };
 
+// The nodes with the amounts of one resource: parts are [gang, amount], claims [gang, amount, pods].
+export const withResource = (nodes, resource) => nodes.map((node) => ({ ...node,
+  parts: node.pods.map(([gang, held]) => [gang, held[resource] || 0]), claims: node.claimed.map(([gang, held, pods]) => [gang, held[resource] || 0, pods || 0]) }));
+
 // What is on a node, from the first slot on: [gang's index, amount, whether it is only claimed].
 const partsOf = (node) => [...node.parts.map(([gang, used]) => [gang, used, false]), ...node.claims.map(([gang, used]) => [gang, used, true])];
 
@@ -107,7 +111,8 @@ class Painter {
   }
 }
 
-const paintCell = (painter, cell, resource, colour, faint, dark) => {
+const paintCell = (painter, cell, resource, colour, faint, own, dark) => {
+  const others = (gang) => faint || (own !== null && gang !== own);
   const { node, x, y, width, height, columns, size } = cell;
   const slots = slotsOf(node, resource);
   const free = node.status === "Ready" ? (dark ? "#272d36" : "#e6eaf0") : dark ? "#5a2a2a" : "#f0c9c6";
@@ -118,7 +123,7 @@ const paintCell = (painter, cell, resource, colour, faint, dark) => {
     for (const [gang, used, claimed] of partsOf(node)) {
       const part = capacity ? Math.min(bottom - y, (used / capacity) * height) : 0;
       bottom -= part;
-      if (part) painter[claimed ? "hatch" : "fill"](colour(gang), faint, x, bottom, width, part);
+      if (part) painter[claimed ? "hatch" : "fill"](colour(gang), others(gang), x, bottom, width, part);
     }
     return;
   }
@@ -132,8 +137,9 @@ const paintCell = (painter, cell, resource, colour, faint, dark) => {
     if (!between) while (next < slots && Math.floor(next / columns) === row && squares[next] === square) next += 1;
     const left = x + (slot % columns) * size, top = y + row * size, wide = (next - slot) * size - between, tall = size - between;
     const claimed = Array.isArray(square);
-    painter.fill(square === undefined || claimed ? free : colour(square), faint, left, top, wide, tall);
-    if (claimed) painter.hatch(colour(square[0]), faint, left, top, wide, tall);
+    if (square === undefined || claimed) painter.fill(free, faint, left, top, wide, tall);
+    else painter.fill(colour(square), others(square), left, top, wide, tall);
+    if (claimed) painter.hatch(colour(square[0]), others(square[0]), left, top, wide, tall);
     slot = next;
   }
 };
@@ -172,8 +178,9 @@ export const freeText = (model, resource) => {
 export const mapKey = (model, resource) => [swatch("free", freeText(model, resource)), swatch("hatched", "reserved or held"),
   model.nodes.some((node) => node.status !== "Ready") ? swatch("unready", "not ready or cordoned") : null];
 
-// A canvas with tooltips. `marked`: names of nodes that stand out, or null for all; `planned`: how many pods would fit on nodes.
-export const mapCanvas = (model, { resource, by, marked = null, planned = new Map(), open, width, height = 320 }) => {
+// A canvas with tooltips. `marked`: names of nodes that stand out, or null for all; `own`: the index of the gang that stands out on
+// them, or null for all; `planned`: how many pods would fit on nodes.
+export const mapCanvas = (model, { resource, by, marked = null, own = null, planned = new Map(), open, width, height = 320 }) => {
   const dark = isDark(), colours = new Map(); // asked once: a large map has tens of thousands of squares
   const colour = (gang) => {
     let found = colours.get(gang);
@@ -198,7 +205,7 @@ export const mapCanvas = (model, { resource, by, marked = null, planned = new Ma
   context.font = "10px system-ui, sans-serif";
   const painter = new Painter(context);
   for (const cell of placed.cells) {
-    paintCell(painter, cell, resource, colour, marked && !marked.has(cell.node.node), dark);
+    paintCell(painter, cell, resource, colour, marked && !marked.has(cell.node.node), own, dark);
     if (cell.name) context.fillText(cut(context, cell.node.node, cell.width), cell.x, cell.y - 4);
   }
   painter.paint();
@@ -235,12 +242,15 @@ export const mapCanvas = (model, { resource, by, marked = null, planned = new Ma
   return element("div", { class: "map" }, canvas, frame, tip);
 };
 
+const sumOf = (parts, index) => parts.reduce((total, part) => total + part[index], 0);
+
 export const nodesTable = (model, resource, link) => element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Nodes" }, element("table", {},
   element("caption", {}, model.nodes.length > 200 ? `The first 200 of ${plural(model.nodes.length, "node")}` : plural(model.nodes.length, "node")),
   element("thead", {}, element("tr", {}, ["Node", "Domain", "Status"].map((text) => element("th", { scope: "col" }, text)),
     ["Used", "Set aside", "Capacity"].map((text) => element("th", { scope: "col", class: "num" }, text)), element("th", { scope: "col" }, "Gangs"))),
   element("tbody", {}, model.nodes.slice(0, 200).map((node) => element("tr", {},
     element("td", { class: "name" }, node.node), element("td", {}, node.domain || "–"), element("td", {}, node.status),
-    [node.parts, node.claims].map((parts) => element("td", { class: "num" }, amount(resource, parts.reduce((total, part) => total + part[1], 0)))),
+    element("td", { class: "num" }, amount(resource, sumOf(node.parts, 1))),
+    element("td", { class: "num" }, amount(resource, sumOf(node.claims, 1)) + (sumOf(node.claims, 2) ? ` (${plural(sumOf(node.claims, 2), "pod")})` : "")),
     element("td", { class: "num" }, amount(resource, node.capacity[resource] || 0)),
     element("td", {}, partsOf(node).filter(([gang]) => gang >= 0).slice(0, 8).map(([gang], index) => [index ? ", " : "", element("a", { href: link(model.gangs[gang].gang) }, model.gangs[gang].gang)])))))));

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,6 @@ def test_killed_at_any_instant_nothing_acknowledged_is_lost(tmp_path: Path) -> N
 
 
 @pytest.mark.soak
-def test_killed_many_times_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    seed = new_seed()
-    killed_lives(tmp_path, 300, random.Random(seed))
+def test_killed_many_times_nothing_acknowledged_is_lost(tmp_path: Path, rounds: Iterator[int]) -> None:
+    for seed in rounds:
+        killed_lives(tmp_path / str(seed), 32, random.Random(seed))

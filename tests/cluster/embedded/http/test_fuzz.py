@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Iterator
 
 import pytest
 from yarl import URL
@@ -70,6 +70,6 @@ def test_these_were_answered_before(seed: int) -> None:
 
 
 @pytest.mark.soak
-def test_whatever_is_sent_for_a_long_time() -> None:
-    for _ in range(20):
-        fuzz(random.randrange(2**32), 5_000)
+def test_whatever_is_sent_for_a_long_time(rounds: Iterator[int]) -> None:
+    for seed in rounds:
+        fuzz(seed, 5_000)

@@ -17,6 +17,7 @@ import yaml
 from cluster.embedded.http.serving import MAPS, TOKEN, Api, config_map, fresh_store, pod, serve
 from enbloc.api import json_patch
 from enbloc.api.meta import Ref
+from enbloc.api.nesting import DEPTH
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import OBJECT_BYTES
 from enbloc.cluster.embedded.api.watch_log import Bounds, WatchLog
@@ -218,7 +219,7 @@ def test_u2_plain_yaml_is_read_as_before() -> None:
     expected = {**yaml.safe_load(text), "d": "2026-01-01", "1": "one"}
     del expected[1]
     assert request_body.decode(text.encode(), request_body.YAML) == expected
-    deep = "[" * request_body.DEPTH + "]" * request_body.DEPTH
+    deep = "[" * DEPTH + "]" * DEPTH
     assert request_body.decode(deep.encode(), request_body.YAML) == json.loads(deep)
 
 

@@ -132,6 +132,27 @@ def test_a_field_that_was_deleted_has_no_owner() -> None:
     assert list(owned(two, "me")["f:spec"]["f:jobs"]) == ['k:{"name":"b"}']
 
 
+@pytest.mark.parametrize("gone", [{"labels"}, {"labels", "name"}])
+def test_a_mapping_whose_fields_were_all_deleted_by_others_is_nobodys(gone: set[str]) -> None:
+    made = applied(None, "me", metadata={"name": "t", "labels": {"k": "v"}}, spec={"users": ["u"], "words": ["w"]})
+    edited = {**made, "metadata": {k: v for k, v in made["metadata"].items() if k not in gone}, "spec": {"users": []}}
+    again = applied(edited, "me", spec={"words": ["w"]})
+    assert again["metadata"]["name"] == "t"
+    assert again["spec"] == {"users": [], "words": ["w"]}
+    assert owned(again, "me") == {"f:spec": {"f:words": {}}}
+    other = applied(edited, "you", spec={"users": ["x"]})  # no conflict with one who has no item there any more
+    assert other["spec"]["users"] == ["x"]
+
+
+@pytest.mark.parametrize("written", [{"f:metadata": {}}, {"f:metadata": {"f:name": {}, "f:uid": {}}}, {"f:kind": {}}])
+def test_nobody_owns_the_identity_whatever_was_written_into_managed_fields(written: Any) -> None:
+    made = applied(None, "me", spec={"words": ["w"]})
+    made["metadata"] = {**made["metadata"], "uid": "u", "managedFields": [{"manager": "me", "fieldsV1": written}]}
+    again = applied(made, "me", spec={"words": ["w"]})
+    assert (again["apiVersion"], again["kind"]) == ("x.io/v1", "Thing")
+    assert (again["metadata"]["name"], again["metadata"]["uid"]) == ("t", "u")
+
+
 @pytest.mark.parametrize(
     "jobs, why",
     [

@@ -16,6 +16,7 @@ import msgspec
 from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, all_decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, annotations_of, condition_of, is_terminating
+from enbloc.api.pod_amounts import qos_class
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
 from enbloc.cluster.embedded.api.runtime_classes import RUNTIME_CLASS, UnfitForClass, with_runtime_class
@@ -229,7 +230,7 @@ def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
         "terminationGracePeriodSeconds": pods.DEFAULT_GRACE_S,
         **pods.with_requests(obj["spec"]),
     }
-    status = {"phase": "Pending", "qosClass": pods.qos_class(spec), **(obj.get("status") or {})}
+    status = {"phase": "Pending", "qosClass": qos_class(spec), **(obj.get("status") or {})}
     if spec.get("schedulingGates") and not condition_of({"status": status}, "PodScheduled"):
         status["conditions"] = [*(status.get("conditions") or ()), dict(pods.GATED)]
     return {**obj, "spec": spec, "status": status}

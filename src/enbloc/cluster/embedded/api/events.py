@@ -31,15 +31,16 @@ class EventIndex:
 
     def restore(self, event: Obj) -> None:
         """Indexes an Event object that was stored before a restart."""
-        involved = event.get("involvedObject") or {}
-        group = involved.get("apiVersion", "").rpartition("/")[0]
-        kind = f"{involved.get('kind', '')}.{group}" if group else involved.get("kind", "")
-        about = involved.get("uid") or f"{kind}/{involved.get('namespace', '')}/{involved.get('name', '')}"
-        parts = [str(event.get(field) or "") for field in ("type", "reason", "message", "reportingComponent")]
-        key = EventKey(about, *parts)
+        key = _key_of(event)
         if key not in self._names:
             self._names[key] = (event["metadata"].get("namespace") or "", event["metadata"]["name"])
-            self._about.setdefault(about, deque()).append(key)
+            self._about.setdefault(key.about, deque()).append(key)
+
+    def removed(self, event: Obj) -> None:
+        """An Event object was deleted."""
+        key = _key_of(event)
+        if self._names.get(key) == (event["metadata"].get("namespace") or "", event["metadata"]["name"]):
+            self.forget(key)
 
     def find(self, key: EventKey) -> tuple[str, str] | None:
         return self._names.get(key)
@@ -70,3 +71,13 @@ class EventIndex:
             others.remove(key)
             if not others:
                 del self._about[key.about]
+
+
+def _key_of(event: Obj) -> EventKey:
+    """The key of a stored Event."""
+    involved = event.get("involvedObject") or {}
+    group = involved.get("apiVersion", "").rpartition("/")[0]
+    kind = f"{involved.get('kind', '')}.{group}" if group else involved.get("kind", "")
+    about = involved.get("uid") or f"{kind}/{involved.get('namespace', '')}/{involved.get('name', '')}"
+    parts = [str(event.get(field) or "") for field in ("type", "reason", "message", "reportingComponent")]
+    return EventKey(about, *parts)

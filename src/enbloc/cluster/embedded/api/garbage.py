@@ -2,9 +2,10 @@
 
 The store reports every change (`follow`), which only marks objects to check; `collect` checks them, and those that this
 marks in turn, until none is left. So an owner may be created after its dependents within an instant, and the work is
-linear in the number of changes. Owners are identified by UID, as in Kubernetes. A deleted owner is gone; an owner that
-never existed counts as gone only if its kind is served: Kubernetes cannot look up the others and keeps their
-dependents. Pods are kept too where the workload that they name never existed: files often list a cluster's pods alone.
+linear in the number of changes. Owners are identified by UID, and count only in their dependent's own namespace or
+without one (S1), as in Kubernetes. A deleted owner is gone, and so is one of another namespace; an owner that never
+existed counts as gone only if its kind is served: Kubernetes cannot look up the others and keeps their dependents. Pods
+are kept too where the workload that they name never existed: files often list a cluster's pods alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from enbloc.api.kinds import WORKLOADS, kind_id
-from enbloc.api.meta import Obj, Ref, is_terminating, uid_of
+from enbloc.api.meta import Obj, Ref, is_terminating, may_own, uid_of
 from enbloc.api.writes import Refused
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class GarbageCollector:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._live: dict[str, Ref] = {}
+        self._live: dict[str, tuple[str, ...]] = {}  # uid -> namespaces; several if files gave two objects the same uid
         self._dependents: dict[str, dict[str, Ref]] = {}  # owner's uid -> dependent's uid -> dependent
         self._gone: set[str] = set()  # deleted owners that dependents still name
         self._unchecked: dict[str, Ref] = {}
@@ -42,7 +43,8 @@ class GarbageCollector:
                 self._remove_owners(uid_of(old), had)
                 self._add_owners(ref, new)
         elif new is not None:
-            self._live[uid_of(new)] = ref
+            uid = uid_of(new)
+            self._live[uid] = (*self._live.get(uid, ()), ref.namespace)
             self._add_owners(ref, new)
         elif old is not None:
             self._remove(ref, old)
@@ -54,8 +56,10 @@ class GarbageCollector:
         if ref.kind == NAMESPACE:
             self.empty_namespace(ref.name)
 
-    def dependents(self, uid: str) -> list[Ref]:
-        return list(self._dependents.get(uid, {}).values())
+    def dependents(self, uid: str, ref: Ref) -> dict[str, Ref]:
+        """What an object owns, by UID."""
+        found = self._dependents.get(uid, {})
+        return {one: child for one, child in found.items() if may_own(ref.namespace, child.namespace)}
 
     def wait_for_dependents(self, uid: str, ref: Ref) -> None:
         """Deletes the object once its dependents are deleted."""
@@ -99,7 +103,7 @@ class GarbageCollector:
         for owner in owners:
             owner_uid = owner.get("uid") or ""
             self._dependents.setdefault(owner_uid, {})[uid] = ref
-            if owner_uid not in self._live:
+            if not self._exists(owner, ref):
                 self._unchecked[uid] = ref
 
     def _remove_owners(self, uid: str, owners: list[dict[str, Any]] | None) -> None:
@@ -115,15 +119,17 @@ class GarbageCollector:
 
     def _remove(self, ref: Ref, obj: Obj) -> None:
         uid = uid_of(obj)
-        if self._live.get(uid) == ref:  # false if two files gave two objects the same uid
-            del self._live[uid]
+        namespaces = list(self._live.pop(uid))
+        namespaces.remove(ref.namespace)
+        if namespaces:
+            self._live[uid] = tuple(namespaces)
         self._unchecked.pop(uid, None)
         self._unresolved.pop(uid, None)
         self._foreground.pop(uid, None)
         if ref.kind == NAMESPACE:
             self._namespaces.pop(ref.name, False)
         self._remove_owners(uid, obj["metadata"].get("ownerReferences"))
-        dependents = self._dependents.get(uid)
+        dependents = self.dependents(uid, ref)
         if dependents:
             self._gone.add(uid)
             self._unchecked.update(dependents)
@@ -133,10 +139,10 @@ class GarbageCollector:
         if obj is None or uid_of(obj) != uid or is_terminating(obj):
             return 0
         owners = obj["metadata"].get("ownerReferences") or []
-        existing = [owner for owner in owners if owner.get("uid") in self._live]
+        existing = [owner for owner in owners if self._exists(owner, ref)]
         if len(existing) == len(owners):
             return 0
-        if not all(self._is_gone(owner) for owner in owners if owner.get("uid") not in self._live):
+        if not all(self._is_gone(owner) for owner in owners if owner not in existing):
             self._unresolved[uid] = ref
             return 0
         if existing:
@@ -152,8 +158,12 @@ class GarbageCollector:
             return 0
         return 1
 
+    def _exists(self, owner: dict[str, Any], child: Ref) -> bool:
+        return any(may_own(namespace, child.namespace) for namespace in self._live.get(owner.get("uid") or "", ()))
+
     def _is_gone(self, owner: dict[str, Any]) -> bool:
-        if owner.get("uid") in self._gone:
+        """Of an owner that does not exist where its dependent could have it."""
+        if owner.get("uid") in self._gone or owner.get("uid") in self._live:
             return True
         if not owner.get("apiVersion") or not owner.get("kind"):
             return False
@@ -161,7 +171,7 @@ class GarbageCollector:
         return kind not in WORKLOADS and self._store.discovery.find(kind) is not None
 
     def _finish_foreground(self, uid: str, ref: Ref) -> int:
-        dependents = self._dependents.get(uid)
+        dependents = self.dependents(uid, ref)
         obj = self._store.get(*ref)
         if obj is None or uid_of(obj) != uid:
             self._foreground.pop(uid, None)
@@ -172,7 +182,7 @@ class GarbageCollector:
             self._store.patch(ref, {"metadata": {"finalizers": finalizers or None}}, uid=uid)
             return 1
         touched = 0
-        for dependent_uid, dependent in list(dependents.items()):
+        for dependent_uid, dependent in dependents.items():
             found = self._store.get(*dependent)
             if found is not None and uid_of(found) == dependent_uid and not is_terminating(found):
                 touched += self._delete(dependent)

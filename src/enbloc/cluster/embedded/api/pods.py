@@ -1,4 +1,4 @@
-"""The API rules that hold for pods alone: conditions, gates, immutable fields, effective requests.
+"""The API rules that hold for pods alone: conditions, gates, immutable fields.
 
 Pure functions on plain JSON, used by the store, by quota and by the nodes. Scheduling is left to the engine.
 """
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from enbloc.api.meta import Fault, Obj, is_terminating
 from enbloc.api.writes import Refused
-from enbloc.units import parse_quantity
 
 POD = "Pod"
 GATED: Final = {
@@ -22,9 +21,6 @@ GATED: Final = {
 """The condition that a pod with scheduling gates is created with."""
 DEFAULT_GRACE_S = 30
 MAX_GRACE_S = 10**9  # a longer one would end after year 9999
-
-Amounts = dict[str, int]
-"""Resource -> nano-units."""
 
 
 def is_finished(pod: Obj) -> bool:
@@ -138,72 +134,6 @@ def _with_requests(container: dict[str, Any]) -> dict[str, Any]:
     if all(name in requests for name in limits):
         return container
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
-
-
-def qos_class(spec: dict[str, Any]) -> str:
-    """Guaranteed, Burstable or BestEffort, by cpu and memory of all containers."""
-    asked = guaranteed = False
-    every = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    unequal = False
-    for container in every:
-        resources = container.get("resources") or {}
-        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-        for name in ("cpu", "memory"):
-            request, limit = _nanos(requests.get(name)), _nanos(limits.get(name))
-            asked = asked or bool(request or limit)
-            unequal = unequal or not limit or request != limit
-    guaranteed = asked and not unequal
-    return "Guaranteed" if guaranteed else "Burstable" if asked else "BestEffort"
-
-
-def _nanos(quantity: Any) -> int:
-    return parse_quantity(quantity).nanos if quantity is not None else 0
-
-
-def pod_amounts(spec: dict[str, Any], which: str = "requests") -> Amounts:
-    """The pod's effective requests: containers plus sidecars, or the largest init container if more; plus overhead."""
-    total: Amounts = {}
-    for container in spec.get("containers") or ():
-        _add(total, _amounts(container, which))
-    inits = spec.get("initContainers")
-    if inits:
-        sidecars: Amounts = {}
-        peak: Amounts = {}
-        for container in inits:
-            needs = _amounts(container, which)
-            if container.get("restartPolicy") == "Always":
-                _add(total, needs)
-                _add(sidecars, needs)
-                needs = dict(sidecars)
-            else:
-                _add(needs, sidecars)
-            _raise_to(peak, needs)
-        _raise_to(total, peak)
-    of_pod = (spec.get("resources") or {}).get(which)
-    if of_pod:
-        total.update({name: _nanos(value) for name, value in of_pod.items()})
-    overhead = spec.get("overhead")
-    if overhead:
-        for name, value in overhead.items():
-            if which == "requests" or total.get(name):  # overhead adds to a limit, it does not create one
-                total[name] = total.get(name, 0) + _nanos(value)
-    return total
-
-
-def _amounts(container: dict[str, Any], which: str) -> Amounts:
-    amounts = (container.get("resources") or {}).get(which) or {}
-    return {name: parse_quantity(value).nanos for name, value in amounts.items()}
-
-
-def _add(total: Amounts, more: Amounts) -> None:
-    for name, nanos in more.items():
-        total[name] = total.get(name, 0) + nanos
-
-
-def _raise_to(total: Amounts, least: Amounts) -> None:
-    for name, nanos in least.items():
-        if nanos > total.get(name, 0):
-            total[name] = nanos
 
 
 _MAY_CHANGE = (

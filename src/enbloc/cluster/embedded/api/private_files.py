@@ -22,6 +22,8 @@ def open_private(path: Path, flags: int) -> int:
     except OSError as why:
         if path.is_symlink():
             raise NotPrivate(f"{path} is a symbolic link, which is not followed: move it away") from None
+        if isinstance(why, IsADirectoryError):
+            raise NotPrivate(f"{path} cannot be read: it is not a regular file; move it away") from None
         raise why
     try:
         found = os.fstat(descriptor)

@@ -7,19 +7,21 @@ changes. Finished pods use nothing. Other kinds are counted as `count/RESOURCE` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, Ref
+from enbloc.api.pod_amounts import Amounts
+from enbloc.api.quotas import RESOURCE_QUOTA as QUOTA
+from enbloc.api.quotas import Quota, format_amount, quota_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
-from enbloc.units import NANO, format_bytes, format_quantity, parse_quantity
+from enbloc.units import NANO
 
 if TYPE_CHECKING:
     from enbloc.cluster.embedded.api.admission import Operation
     from enbloc.cluster.embedded.api.store import Store
 
-QUOTA = "ResourceQuota"
 _MUST_SPECIFY = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 _OLD_COUNTS = (  # counted by their plain names too
     "services",
@@ -32,31 +34,23 @@ _OLD_COUNTS = (  # counted by their plain names too
 
 
 class _Tracked:
-    """One quota, decoded, with its usage."""
+    """One quota with its usage, which is counted here."""
 
-    __slots__ = ("hard", "name", "selector", "used")
+    __slots__ = ("quota", "used")
 
-    def __init__(self, quota: Obj) -> None:
-        spec = quota.get("spec") or {}
-        self.name: str = quota["metadata"]["name"]
-        self.hard = {key: parse_quantity(value).nanos for key, value in (spec.get("hard") or {}).items()}
-        self.selector = _scopes(spec)
-        self.used: pods.Amounts = dict.fromkeys(self.hard, 0)
+    def __init__(self, obj: Obj) -> None:
+        self.quota = quota_of(obj)
+        self.used: Amounts = dict.fromkeys(self.quota.hard, 0)
 
-    def covers(self, pod: Obj) -> bool:
-        """Whether the pod matches every scope of the quota."""
-        return all(_in_scope(pod, *scope) for scope in self.selector)
-
-    def charge(self, kind: str, resource: str, obj: Obj) -> pods.Amounts:
+    def charge(self, kind: str, resource: str, obj: Obj) -> Amounts:
         """What this object uses of this quota; nothing if it is outside its scopes."""
+        quota = self.quota
         if kind == pods.POD:
-            if pods.is_finished(obj) or not self.covers(obj):
-                return {"count/pods": NANO} if "count/pods" in self.hard and not self.selector else {}
-            return {key: nanos for key, nanos in _pod_use(obj).items() if key in self.hard}
-        if self.selector:
+            return quota.charge_of_ended() if pods.is_finished(obj) else quota.charge(obj["spec"])
+        if quota.scopes:
             return {}
         keys = (f"count/{resource}", resource) if resource in _OLD_COUNTS else (f"count/{resource}",)
-        return {key: NANO for key in keys if key in self.hard}
+        return {key: NANO for key in keys if key in quota.hard}
 
 
 class Quotas:
@@ -74,22 +68,17 @@ class Quotas:
             return obj
         kind = kind_id(obj)
         resource = self._store.discovery.resource(kind)
-        for _, quota in sorted(tracked.items()):
-            charge = quota.charge(kind, resource, obj)
-            if kind == pods.POD and quota.covers(obj):
+        for _, one in sorted(tracked.items()):
+            quota, charge = one.quota, one.charge(kind, resource, obj)
+            if kind == pods.POD and quota.covers(obj["spec"]):
                 self._check_specified(quota, obj)
-            over = {key: n for key, n in charge.items() if n and quota.used[key] + n > quota.hard[key]}
+            over = quota.over(charge, one.used)
             if over:
-                shown = [_listed(over, amounts) for amounts in (over, quota.used, quota.hard)]
-                raise Refused(
-                    403,
-                    "Forbidden",
-                    f'{resource} "{obj["metadata"]["name"]}" is forbidden: exceeded quota: {quota.name}, '
-                    f"requested: {shown[0]}, used: {shown[1]}, limited: {shown[2]}",
-                )
+                message = f'{resource} "{obj["metadata"]["name"]}" is forbidden: exceeded {over}'
+                raise Refused(403, "Forbidden", message)
         return obj
 
-    def _check_specified(self, quota: _Tracked, pod: Obj) -> None:
+    def _check_specified(self, quota: Quota, pod: Obj) -> None:
         """Under a quota of cpu or memory every container must specify requests or limits."""
         missing = []
         for key in sorted(quota.hard):
@@ -118,16 +107,16 @@ class Quotas:
         if not tracked or (old is not None and new is not None and not _changes_use(ref.kind, old, new)):
             return
         resource = self._store.discovery.resource(ref.kind)
-        for quota in tracked.values():
-            delta: pods.Amounts = {}
+        for one in tracked.values():
+            delta: Amounts = {}
             for obj, sign in ((old, -1), (new, 1)):
                 if obj is not None:
-                    for key, nanos in quota.charge(ref.kind, resource, obj).items():
+                    for key, nanos in one.charge(ref.kind, resource, obj).items():
                         delta[key] = delta.get(key, 0) + sign * nanos
             if any(delta.values()):
                 for key, nanos in delta.items():
-                    quota.used[key] += nanos
-                self._dirty[ref.namespace, quota.name] = None
+                    one.used[key] += nanos
+                self._dirty[ref.namespace, one.quota.name] = None
 
     def _follow_quota(self, ref: Ref, old: Obj | None, new: Obj | None) -> None:
         """A new or changed quota is counted once over the whole namespace."""
@@ -140,21 +129,21 @@ class Quotas:
             return
         if old is not None and old.get("spec") == new.get("spec"):
             return
-        quota = _Tracked(new)
+        counted = _Tracked(new)
         for found, obj in self._store.contents(ref.namespace):
             if found != ref or old is not None:  # a new quota counts itself when its creation is followed
                 resource = self._store.discovery.resource(found.kind)
-                for key, nanos in quota.charge(found.kind, resource, obj).items():
-                    quota.used[key] += nanos
-        self._tracked.setdefault(ref.namespace, {})[ref.name] = quota
+                for key, nanos in counted.charge(found.kind, resource, obj).items():
+                    counted.used[key] += nanos
+        self._tracked.setdefault(ref.namespace, {})[ref.name] = counted
         self._dirty[ref.namespace, ref.name] = None
 
     def settle(self) -> int:
         """Writes usage to the status of each quota whose usage changed; returns how many."""
         dirty, self._dirty = sorted(self._dirty), {}
         for namespace, name in dirty:
-            quota = self._tracked[namespace][name]
-            status = {"hard": _shown(quota.hard), "used": _shown(quota.used)}
+            one = self._tracked[namespace][name]
+            status = {"hard": _shown(one.quota.hard), "used": _shown(one.used)}
             self._store.patch(Ref(QUOTA, namespace, name), {"status": status}, "status")
         return len(dirty)
 
@@ -167,62 +156,5 @@ def _changes_use(kind: str, old: Obj, new: Obj) -> bool:
     )
 
 
-def _pod_use(pod: Obj) -> pods.Amounts:
-    use = {"pods": NANO, "count/pods": NANO}
-    for name, nanos in pods.pod_amounts(pod["spec"], "requests").items():
-        use[f"requests.{name}"] = nanos
-        use[name] = nanos
-    for name, nanos in pods.pod_amounts(pod["spec"], "limits").items():
-        use[f"limits.{name}"] = nanos
-    return use
-
-
-def _scopes(spec: dict[str, Any]) -> list[tuple[str, str, list[str]]]:
-    """(scope, operator, values), from `scopes` and from `scopeSelector`."""
-    scopes: list[tuple[str, str, list[str]]] = [(scope, "Exists", []) for scope in spec.get("scopes") or ()]
-    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions")
-    for expression in expressions if isinstance(expressions, list) else ():
-        if isinstance(expression, dict):
-            values = expression.get("values")
-            listed = values if isinstance(values, list) else []
-            scopes.append((str(expression.get("scopeName")), str(expression.get("operator")), listed))
-    return scopes
-
-
-def _in_scope(pod: Obj, scope: str, operator: str, values: list[str]) -> bool:
-    spec = pod["spec"]
-    match scope:
-        case "Terminating":
-            return spec.get("activeDeadlineSeconds") is not None
-        case "NotTerminating":
-            return spec.get("activeDeadlineSeconds") is None
-        case "BestEffort":
-            return pods.qos_class(spec) == "BestEffort"
-        case "NotBestEffort":
-            return pods.qos_class(spec) != "BestEffort"
-        case "PriorityClass":
-            name = spec.get("priorityClassName") or ""
-            match operator:
-                case "In":
-                    return name in values
-                case "NotIn":
-                    return name not in values
-                case "Exists":
-                    return bool(name)
-                case "DoesNotExist":
-                    return not name
-    return False
-
-
-def _amount(key: str, nanos: int) -> str:
-    if ("memory" in key or "storage" in key) and nanos % NANO == 0:
-        return format_bytes(nanos // NANO)
-    return format_quantity(nanos)
-
-
-def _shown(amounts: pods.Amounts) -> dict[str, str]:
-    return {key: _amount(key, nanos) for key, nanos in sorted(amounts.items())}
-
-
-def _listed(keys: pods.Amounts, amounts: pods.Amounts) -> str:
-    return ",".join(f"{key}={_amount(key, amounts[key])}" for key in sorted(keys))
+def _shown(amounts: Amounts) -> dict[str, str]:
+    return {key: format_amount(key, nanos) for key, nanos in sorted(amounts.items())}

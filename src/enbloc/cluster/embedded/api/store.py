@@ -16,13 +16,14 @@ which the caller runs once all writes of an instant are done. Running pods is le
 
 from __future__ import annotations
 
+import logging
 from builtins import list as List  # noqa: N812 - the port names its method `list`
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 from enbloc.api.kinds import decode_faults, kind_id, ref_of
-from enbloc.api.meta import Fault, Obj, Ref, is_terminating, uid_of
+from enbloc.api.meta import Fault, Obj, Ref, is_terminating, name_of, uid_of
 from enbloc.api.writes import (
     BindPod,
     Create,
@@ -56,7 +57,10 @@ from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, Bounds, LogWat
 from enbloc.cluster.embedded.api.webhooks import Question, Review, Webhooks
 from enbloc.cluster.embedded.api.workload_defaults import with_controller_uid
 from enbloc.cluster.events import EVENT, event_key, event_object
+from enbloc.faults import last_line
 from enbloc.units import SECOND, format_timestamp
+
+_log = logging.getLogger("enbloc.faults")
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Subresource = Literal["", "status"]
@@ -236,11 +240,11 @@ class Store:
         if self.is_dry_run:
             return current
         if propagation == "Orphan":
-            self._orphan(uid_of(current))
+            self._orphan(uid_of(current), ref)
             current = self._existing(ref, "", "")[1]
         metadata = current["metadata"]
         finalizers = metadata.get("finalizers") or []
-        if propagation == "Foreground" and self._garbage.dependents(metadata["uid"]):
+        if propagation == "Foreground" and self._garbage.dependents(metadata["uid"], ref):
             if FOREGROUND not in finalizers:
                 finalizers = [*finalizers, FOREGROUND]
             self._garbage.wait_for_dependents(metadata["uid"], ref)
@@ -436,8 +440,15 @@ class Store:
         return ref, current
 
     def _admitted(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
-        for hook in self._hooks:
-            obj = hook(operation, obj, old)
+        try:
+            for hook in self._hooks:
+                obj = hook(operation, obj, old)
+        except (Refused, Question):
+            raise
+        except Exception as failure:  # S8: the write is refused, and whoever wrote goes on
+            _log.error("admission of %s %s failed", kind_id(obj), name_of(obj), exc_info=failure)
+            code = 400 if isinstance(failure, RecursionError) else 500
+            raise Refused(code, "InternalError", f"admission failed: {last_line(failure)}") from None
         return obj
 
     def _update(self, ref: Ref, current: Obj, wanted: Obj, subresource: Subresource) -> Obj:
@@ -499,8 +510,8 @@ class Store:
             changed["status"] = {**(current.get("status") or {}), "phase": "Terminating"}
         return self._save(ref, current, changed, metadata)
 
-    def _orphan(self, uid: str) -> None:
-        for dependent in self._garbage.dependents(uid):
+    def _orphan(self, uid: str, ref: Ref) -> None:
+        for dependent in self._garbage.dependents(uid, ref).values():
             obj = self.get(*dependent)
             if obj is not None:
                 owners = [owner for owner in obj["metadata"].get("ownerReferences") or () if owner.get("uid") != uid]
@@ -535,6 +546,8 @@ class Store:
         if not names:
             del spaces[ref.namespace]
         self._provided.discard(ref)
+        if ref.kind == EVENT:
+            self._events.removed(old)
         self._log.append(WatchEvent("DELETED", ref.kind, last), 0 if self._object_bytes is None else len(encoded(last)))
         self._follow(ref, old, None)
         return last

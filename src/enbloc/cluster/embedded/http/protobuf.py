@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from enbloc.cluster.embedded.http.protobuf_messages import MESSAGES
+from enbloc.api.messages import Field, read_messages
+from enbloc.api.protobuf_messages import MESSAGES
 from enbloc.cluster.embedded.http.status import refusal
 from enbloc.units import SECOND, format_timestamp
 
@@ -53,37 +54,13 @@ _VERSIONS = {"autoscaling": "v2"}
 """Of groups whose messages are not v1's. Messages of another version are named with it."""
 
 
-class _Field(NamedTuple):
-    name: str
-    type: str
-    is_list: bool
-    is_map: bool
-    mark: str
-    """`~`: its own fields are, in JSON, those of the message that has it; `?`: JSON leaves out a zero."""
-
-
 class _Malformed(Exception):
     """The bytes are not such a message."""
 
 
 @cache
-def _messages() -> dict[str, dict[int, _Field]]:
-    made: dict[str, dict[int, _Field]] = {}
-    for line in (_OWN.strip() + MESSAGES.rstrip()).replace("\n  ", " ").splitlines():
-        name, _, fields = line.partition(":")
-        made[name] = {}
-        for text in fields.split(",") if fields.strip() else ():
-            number, field, *type_ = text.split()
-            is_map = type_[:1] == ["map"]
-            word = (type_[1:] or ["string"])[0] if is_map else (type_ or ["string"])[0]
-            made[name][int(number)] = _Field(
-                field.lstrip("~?"),
-                word.removesuffix("[]"),
-                word.endswith("[]"),
-                is_map,
-                field[0] if field[0] in "~?" else "",
-            )
-    return made
+def _messages() -> dict[str, dict[int, Field]]:
+    return read_messages(_OWN.strip() + MESSAGES)
 
 
 def decode_protobuf(body: bytes) -> Any:

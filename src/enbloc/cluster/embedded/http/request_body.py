@@ -11,12 +11,12 @@ from aiohttp import ClientPayloadError, StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 from yaml.composer import Composer
 
+from enbloc.api.nesting import DEPTH, is_too_deep
 from enbloc.cluster.embedded.http.protobuf import MEDIA, decode_protobuf
 from enbloc.cluster.embedded.http.status import refusal
 
 BODY_BYTES = 3 * 1024 * 1024
 BODY_S = 30.0
-DEPTH = 100
 """Maximum nesting of a document; Kubernetes' own schemas stay far below."""
 
 YAML_BYTES = 1_536 * 1_024
@@ -104,7 +104,8 @@ def decode_json(body: bytes) -> Any:
         found = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as why:
         raise refusal(400, f"the body cannot be decoded as JSON: {str(why)[:200]}") from None
-    _check_depth(body, found)
+    if body.count(b"{") + body.count(b"[") > DEPTH and is_too_deep(found):
+        raise _too_deep()
     return found
 
 
@@ -151,21 +152,5 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def _check_depth(body: bytes, found: Any) -> None:
-    if body.count(b"{") + body.count(b"[") <= DEPTH:
-        return
-    level = [found]
-    for _ in range(DEPTH):
-        level = [child for value in level for child in _children(value)]
-        if not level:
-            return
-    raise _too_deep()
-
-
 def _too_deep() -> Exception:
     return refusal(400, f"the body is nested deeper than {DEPTH} levels")
-
-
-def _children(value: Any) -> list[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [child for child in inner if isinstance(child, (dict, list))]

@@ -62,10 +62,13 @@ def apply(current: Obj | None, asked: Application) -> Obj:
     if conflicts and not asked.force:
         raise _conflict(conflicts)
     merged = _merge(live, asked.wanted, shape)
+    content = _content(merged)  # whatever a client wrote into managedFields, nobody owns the identity
     for entry in mine:
-        merged = _pruned(merged, entry["fieldsV1"], tree, [entry["fieldsV1"] for entry in others], shape)
+        content = _pruned(content, entry["fieldsV1"], tree, [entry["fieldsV1"] for entry in others], shape)
+    identity = {key: value for key, value in merged.items() if key in _IDENTITY}
+    named = {key: value for key, value in merged["metadata"].items() if key in _OF_METADATA}
     managed = [*others, _entry(asked, tree, mine)]
-    return {**merged, "metadata": {**merged["metadata"], "managedFields": managed}}
+    return {**identity, **content, "metadata": {**named, **content.get("metadata", {}), "managedFields": managed}}
 
 
 def _entry(asked: Application, tree: Tree, mine: list[dict[str, Any]]) -> dict[str, Any]:
@@ -114,7 +117,9 @@ def _existing(owned: Tree, live: Any, shape: Shape) -> Tree:
         if step == ".":
             kept[step] = inner
         elif step in children:
-            kept[step] = _existing(inner, children[step], shape.at(step)) if _is_tree(inner) and inner else inner
+            left = _existing(inner, children[step], shape.at(step)) if _is_tree(inner) else inner
+            if left or not inner:  # an empty tree is a leaf: it must not be made of one whose fields are all gone
+                kept[step] = left
     return kept
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from enbloc.admission.settings import Settings
 from enbloc.admission.warnings import warnings
 from enbloc.api.meta import Obj
-from enbloc.gangs.registry import GangRegistry
+from enbloc.gangs.lenient import LenientRegistry
 
 MAX_WARNINGS: Final = 10
 LONGEST: Final = 250
@@ -19,7 +19,7 @@ class Warnings:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._book = GangRegistry()
+        self._book = LenientRegistry()
         self._kinds = {"Pod", *self._book.kinds}
 
     def on(self, kind: str, obj: Obj, others: Sequence[str] = ()) -> list[str]:

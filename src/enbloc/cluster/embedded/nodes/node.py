@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enbloc.api.meta import Obj, condition_of
-from enbloc.cluster.embedded.api.pods import Amounts
+from enbloc.api.pod_amounts import Amounts
 from enbloc.units import NANO, format_quantity, parse_quantity
 
 

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Literal
 
 from enbloc.api.meta import Obj, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.pod_amounts import Amounts
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.api.pods import POD, Amounts, node_of
+from enbloc.cluster.embedded.api.pods import POD, node_of
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes import pod_status
 from enbloc.cluster.embedded.nodes.backoff import Backoff

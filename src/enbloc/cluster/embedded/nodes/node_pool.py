@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
+from enbloc.api.pod_amounts import Amounts, pod_amounts
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded.api.pods import POD, Amounts, condition, node_of, pod_amounts, with_conditions
+from enbloc.cluster.embedded.api.pods import POD, condition, node_of, with_conditions
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes.node import KubeletNode
 

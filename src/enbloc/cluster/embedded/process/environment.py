@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from enbloc.api.meta import Obj, name_of, namespace_of
-from enbloc.cluster.embedded.api.pods import Amounts
+from enbloc.api.pod_amounts import Amounts
 from enbloc.cluster.embedded.process.fields import ContainerConfigError, field, resource
 
 INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
-from enbloc.cluster.embedded.api.pods import Amounts
+from enbloc.api.pod_amounts import Amounts
 from enbloc.units import parse_quantity
 
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")

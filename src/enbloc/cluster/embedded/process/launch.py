@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from enbloc.api.meta import Obj, name_of, namespace_of
-from enbloc.cluster.embedded.api.pods import Amounts
+from enbloc.api.pod_amounts import Amounts
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.process import mount_root
 from enbloc.cluster.embedded.process.environment import Environment, command_line, inherited

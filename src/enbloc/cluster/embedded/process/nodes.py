@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from enbloc.api.meta import Obj, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.pod_amounts import Amounts
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded.api.pods import POD, Amounts, container_name, grace_s_of, node_of
+from enbloc.cluster.embedded.api.pods import POD, container_name, grace_s_of, node_of
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes import pod_status
 from enbloc.cluster.embedded.nodes.backoff import Backoff

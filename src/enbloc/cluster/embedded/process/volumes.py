@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from enbloc.api.meta import Obj, namespace_of
-from enbloc.cluster.embedded.api.pods import Amounts
+from enbloc.api.pod_amounts import Amounts
 from enbloc.cluster.embedded.process.environment import Environment
 from enbloc.cluster.embedded.process.fields import ContainerConfigError, field, resource
 from enbloc.units import is_dns_label, is_dns_subdomain

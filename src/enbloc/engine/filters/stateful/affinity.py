@@ -167,7 +167,7 @@ class PodAffinity:
         """One count of the pods that match every term: a pod that matches only some of them satisfies none."""
         scopes = [term.pods.namespaces for term in terms if term.pods.namespaces is not None]
         return self._assigned.count(
-            ("all of", *sorted({term.pods.key for term in terms}, key=repr)),
+            ("all of", *sorted({term.pods.key for term in terms})),
             frozenset.intersection(*scopes) if scopes else None,
             next((term.pods.anchor for term in terms if term.pods.anchor is not None), None),
             lambda other: all(term.pods.matches(other) for term in terms),

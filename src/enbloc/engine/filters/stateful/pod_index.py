@@ -7,7 +7,7 @@ about their own pods therefore do not slow each other down.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from enbloc.engine.filters.filter import Placeable
@@ -30,7 +30,7 @@ class PodIndex(Generic[T]):
         self._others: dict[str | None, dict[Hashable, T]] = {}
 
     def put(self, key: Hashable, scope: Scope, anchor: Anchor, entry: T) -> None:
-        for namespace in scope if scope is not None else (None,):
+        for namespace in _namespaces(scope, anchor):
             if anchor is None:
                 self._others.setdefault(namespace, {})[key] = entry
             else:
@@ -39,7 +39,7 @@ class PodIndex(Generic[T]):
 
     def remove(self, key: Hashable, scope: Scope, anchor: Anchor) -> None:
         """The exact inverse of `put`."""
-        for namespace in scope if scope is not None else (None,):
+        for namespace in _namespaces(scope, anchor):
             if anchor is None:
                 _remove(self._others, namespace, key)
             else:
@@ -61,6 +61,13 @@ class PodIndex(Generic[T]):
                         yield from found.values()
             if namespace in others:
                 yield from others[namespace].values()
+
+
+def _namespaces(scope: Scope, anchor: Anchor) -> Iterable[str | None]:
+    """Under which an entry is indexed. Of several namespaces and several values not every pair is."""
+    if scope is None or (len(scope) > 1 and anchor is not None and len(anchor[1]) > 1):
+        return (None,)
+    return scope
 
 
 def _remove(buckets: dict[Bucket, dict[Hashable, T]], bucket: Bucket, key: Hashable) -> None:

@@ -1,0 +1,47 @@
+"""Kubernetes' own messages: their fields by number for protobuf, by name for JSON. `protobuf_messages` is the table."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from enbloc.api.protobuf_messages import MESSAGES
+
+
+class Field(NamedTuple):
+    name: str
+    type: str
+    is_list: bool
+    is_map: bool
+    mark: str
+    """`~`: its own fields are, in JSON, those of the message that has it; `?`: JSON leaves out a zero."""
+
+
+def read_messages(text: str) -> dict[str, dict[int, Field]]:
+    """By name of a message, the fields by number."""
+    made: dict[str, dict[int, Field]] = {}
+    for line in text.strip().replace("\n  ", " ").splitlines():
+        name, _, fields = line.partition(":")
+        made[name] = {}
+        for one in fields.split(",") if fields.strip() else ():
+            number, field, *type_ = one.split()
+            is_map = type_[:1] == ["map"]
+            word = (type_[1:] or ["string"])[0] if is_map else (type_ or ["string"])[0]
+            mark = field[0] if field[0] in "~?" else ""
+            is_list = word.endswith("[]")
+            made[name][int(number)] = Field(field.lstrip("~?"), word.removesuffix("[]"), is_list, is_map, mark)
+    return made
+
+
+@cache
+def json_fields(message: str) -> dict[str, Field]:
+    """The fields of a message in JSON, by name; empty: it is none of the table."""
+    found: dict[str, Field] = {}
+    for field in _messages().get(message, {}).values():
+        found |= json_fields(field.type) if field.mark == "~" else {field.name: field}
+    return found
+
+
+@cache
+def _messages() -> dict[str, dict[int, Field]]:
+    return read_messages(MESSAGES)

@@ -1,0 +1,135 @@
+"""K13, V2, N5: what Volcano's users see: Unknown PodGroups, terminating pods, the default scheduler, Events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from enbloc.config import default_scheduler_name, parse
+from support import manifests as m
+from support.answers import Answer
+from support.controller_cluster import World
+from support.simulation import simulate
+
+VOLCANO = {"compat": ["volcano"]}
+TAINT = {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
+
+
+def lost_before_it_ran(*more: m.Obj, **job: Any) -> Answer:
+    """Of two pods one runs at once; the other, whose image takes a minute, is deleted and has no node any more."""
+    roles = [m.role("a", 1), m.role("b", 1, start_delay="60s")]
+    taint = m.step("5s", "patch", "Node", "n", patch=TAINT)
+    gone = m.step("10s", "delete", "Pod", "j-b-0")
+    return simulate(m.node("n", 2), m.job("j", *roles, **job), taint, gone, *more, until="30s")
+
+
+@pytest.mark.parametrize("restarts", [[], ["10s"], ["20s"]])
+def test_k13_a_group_is_unknown_though_it_never_was_running(restarts: list[str]) -> None:
+    answer = lost_before_it_ran(*map(m.restart, restarts))
+    assert answer.group_of("j")["status"]["phase"] == "Unknown"
+
+
+@pytest.mark.parametrize("action, final", [("AbortJob", "Aborted"), ("TerminateJob", "Terminated")])
+def test_k13_policies_on_unknown_act_then(action: str, final: str) -> None:
+    answer = lost_before_it_ran(policies=[m.policy(action, "Unknown")])
+    assert answer.phases("j")[-1] == (10.0, final)
+
+
+def test_k13_a_member_that_is_replaced_at_once_makes_no_group_unknown() -> None:
+    policies = [m.policy("AbortJob", "Unknown")]
+    job = m.job("j", m.role("a", 2), policies=policies)
+    answer = simulate(m.node("n", 2), m.node("spare", 2), job, m.step("5s", "delete", "Pod", "j-a-0"), until="30s")
+    assert answer.phase("j") == "Running"
+    assert answer.group_of("j")["status"]["phase"] == "Running"
+
+
+def test_k13_a_group_none_of_whose_members_runs_is_not_unknown() -> None:
+    answer = simulate(m.node("n", 1), m.job("j", m.role("a", 2)), m.node("m", 4, at="20s"), until="10s")
+    assert answer.group_of("j")["status"]["phase"] in ("Pending", "Inqueue")
+
+
+def test_k13_an_unknown_group_runs_again() -> None:
+    answer = lost_before_it_ran(m.node("fresh", 2, at="20s"))
+    assert answer.bound("j-b-0")["j-b-0"] == (20.0, "fresh")
+    assert answer.group_of("j")["status"]["phase"] != "Inqueue"
+
+
+# ---- W2
+
+
+@pytest.mark.parametrize("action, going", [("RestartPod", 1), ("RestartTask", 2), ("RestartJob", 3)])
+def test_v2_restarting_shows_the_pods_that_go_as_terminating(action: str, going: int) -> None:
+    seen: list[tuple[str, int, int]] = []
+    policies = [m.policy(action, "PodFailed")]
+    job = m.job("j", m.role("a", 2, stop_delay="5s"), m.role("b", 1, stop_delay="5s"), policies=policies)
+    fail = m.step("5s", "fail-pod", "Pod", "j-a-0", exitCode=1)
+    for until in ("4s", "5s", "7s", "20s"):
+        answer = simulate(m.node("n", 3), job, fail, until=until)
+        status = answer.obj("Job", "j")["status"]
+        seen.append((status["state"]["phase"], status["terminating"], status["failed"]))
+    assert seen[0] == ("Running", 0, 0)
+    if action != "RestartPod":  # the failed pod is gone at once, the others stop for 5 s
+        assert seen[1] == ("Restarting", going - 1, 0)
+    assert seen[3] == ("Running", 0, 0)
+
+
+@pytest.mark.parametrize("action, going", [("RestartPod", 1), ("RestartTask", 2), ("RestartJob", 3)])
+def test_v2_the_status_that_says_restarting_counts_what_goes(action: str, going: int) -> None:
+    world = World()
+    policies = [m.policy(action, "PodFailed")]
+    world.submit(m.job("train", m.role("a", 2), m.role("b", 1), policies=policies))
+    world.enqueued()
+    world.turn("Running", *world.pods())
+    watch = world.store.watch(frozenset({"Job.batch.volcano.sh"}), world.store.version)
+    world.turn("Failed", "train-a-0")
+    said = [event.obj["status"] for event in watch.drain()]
+    restarting = [status for status in said if status["state"]["phase"] == "Restarting"]
+    assert restarting[0]["terminating"] == going
+    assert restarting[0]["failed"] == 0
+    assert restarting[0]["running"] == 3 - going
+
+
+# ---- W5, W6
+
+
+def test_n5_under_compat_volcano_the_default_scheduler_is_volcano() -> None:
+    job = m.job("j", m.role("w", 1))
+    del job["spec"]["schedulerName"]
+    answer = simulate(m.node("n", 1), job, config=VOLCANO)
+    assert answer.obj("Job", "j")["spec"]["schedulerName"] == "volcano"
+    assert answer.obj("Pod", "j-w-0")["spec"]["schedulerName"] == "volcano"
+    assert answer.bound("j-w-0")
+
+
+@pytest.mark.parametrize(
+    "config, name",
+    [
+        ({}, "enbloc"),
+        ({"compat": ["koordinator"]}, "enbloc"),
+        ({"compat": ["koordinator", "volcano"]}, "volcano"),
+        ({"compat": ["volcano"], "schedulerNames": ["mine"]}, "mine"),
+    ],
+)
+def test_n5_the_default_scheduler_of_a_job(config: dict[str, Any], name: str) -> None:
+    assert default_scheduler_name(parse(config)) == name
+
+
+WAITING = {
+    "NotEnoughResources": [m.job("j", m.role("w", 9))],
+    "Unschedulable": m.gang("j", 2, cpu=3),
+    "SchedulingGated": m.gang("j", 2, schedulingGates=[{"name": "example.com/g"}]),
+    "NotEnoughPods": [m.podgroup("j", 3)],
+}
+
+
+@pytest.mark.parametrize("compat", [True, False])
+@pytest.mark.parametrize("reason", WAITING)
+def test_n5_under_compat_volcano_a_group_that_waits_has_an_event_unschedulable(reason: str, compat: bool) -> None:
+    answer = simulate(m.node("n", 4), *WAITING[reason], config=VOLCANO if compat else {}, until="5s")
+    events = [one for one in answer.all("Event") if one["involvedObject"]["kind"] == "PodGroup"]
+    said = {(one["reason"], one["message"].startswith(f"{reason}: ")) for one in events if one["type"] == "Warning"}
+    assert said == {("Unschedulable", compat and reason != "Unschedulable") if compat else (reason, False)}
+    group = next(one for one in answer.all("PodGroup"))
+    (waits,) = [one for one in group["status"]["conditions"] if one["type"] == "Unschedulable"]
+    assert waits["reason"] == reason

@@ -1,0 +1,107 @@
+"""S8: the cost of an object is at most linear in its size. Counted are calls, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from enbloc.api.writes import WatchEvent
+from enbloc.bench.growth_cases import CASES
+from enbloc.engine.filters.pod_terms import PodSelector
+from enbloc.engine.filters.stateful.pod_index import PodIndex
+from enbloc.units import Requirement, Selector
+from support import manifests as m
+from support.direct_scheduler import knowing
+from support.simulation import simulate
+
+
+def calls(function: Callable[[], object]) -> int:
+    """How many functions are called, those of C among them."""
+    count = 0
+
+    def note(*event: object) -> None:
+        nonlocal count
+        count += event[1] in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def growth(cost: Callable[[int], int], size: int) -> float:
+    """What the second half of a load four times as large adds, in units of what the second half of one twice as large
+    adds: 2 if the cost is linear, 4 if it is quadratic."""
+    _, first, second, third = (cost(size * factor) for factor in (1, 1, 2, 4))  # the first time fills caches
+    return (third - second) / (second - first)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("composite-chain", 50),
+        ("composite-fan", 50),
+        ("kai-tree", 100),
+        ("sub-group-policies", 50),
+        ("impossible-affinity", 100),
+    ],
+)
+def test_s8_the_cost_of_a_simulation_is_linear(name: str, size: int) -> None:
+    def cost(size: int) -> int:
+        objects = list(CASES[name].objects(size))
+        return calls(lambda: simulate(objects))
+
+    assert growth(cost, size) < 2.4
+
+
+def test_s8_resource_names_that_no_node_has_cost_no_more_than_they_are() -> None:
+    def cost(size: int) -> int:
+        pods = [m.pod(f"p{n}", extra={f"example.com/r{n}-{k}": 1 for k in range(10)}) for n in range(size)]
+        return calls(lambda: simulate(m.node("n", 4), pods))
+
+    assert growth(cost, 30) < 2.4
+
+
+def test_s8_g9_a_gang_that_changes_twice_between_two_cycles_is_looked_at() -> None:
+    """Its first change is none that matters, the second lowers its minimum: though it is read later, it is not lost."""
+    direct = knowing(m.node("n", 2), *m.gang("g", 3))
+    list(direct.scheduler.cycle(0))
+    assert not direct.scheduler.busy()
+    for minimum in (3, 2):
+        group = {**direct.known["PodGroup.scheduling.volcano.sh", "g"], "spec": {"minMember": minimum}}
+        direct.scheduler.observe(WatchEvent("MODIFIED", "PodGroup.scheduling.volcano.sh", group))
+    assert direct.scheduler.busy()
+    list(direct.scheduler.cycle(0))
+    assert sum(bool(task.node) for task in direct.engine.state.tasks.values()) == 2
+
+
+class Value(str):
+    """Counts how often it is hashed."""
+
+    hashed = 0
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        Value.hashed += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("namespaces", [1, 0])
+def test_s8_the_cost_of_a_selector_is_linear_in_its_values(namespaces: int) -> None:
+    """With as many namespaces as values, too."""
+
+    def cost(size: int) -> int:
+        Value.hashed = 0
+        listed = [Value(f"v{number}") for number in range(size)]
+        names = frozenset(Value(f"n{number}") for number in range(namespaces or size))
+        pods = PodSelector(Selector([Requirement("app", "In", listed)]), names)
+        index: PodIndex[str] = PodIndex()
+        index.put(pods.key, pods.namespaces, pods.anchor, "entry")
+        index.remove(pods.key, pods.namespaces, pods.anchor)
+        return Value.hashed
+
+    assert growth(cost, 100) < 2.5

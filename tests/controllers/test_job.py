@@ -406,7 +406,7 @@ def test_v3_volumes(world: World) -> None:
 
 
 def test_v3_a_real_key_pair_is_one() -> None:
-    from enbloc.controllers.plugins.ssh import rsa_key_pair
+    from enbloc.controllers.job_plugins import rsa_key_pair
 
     private, public = rsa_key_pair("uid")
     assert private.startswith("-----BEGIN RSA PRIVATE KEY-----")

@@ -17,7 +17,7 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config, parse
 from enbloc.config.model import scheduler_names
 from enbloc.controllers.built_in_queues import BuiltInQueues
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.install.rights import (
     COMPONENTS,
     CONTROLLERS,

@@ -33,12 +33,11 @@ from enbloc.config import Config
 from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.job_pod_counts import member_of
+from enbloc.controllers.job_states import DRAINING, FINAL
 from enbloc.controllers.lifecycle import runs_of
-from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.controllers.queue import QueueController
-from enbloc.controllers.states.draining import DRAINING
-from enbloc.controllers.states.finished import FINAL
 from enbloc.scenario.documents import Document
 from enbloc.sim.linting import lint
 from enbloc.sim.simulation import control_plane

@@ -18,7 +18,7 @@ from enbloc.cluster.embedded.api.watch_log import Bounds, WatchLog
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes import node_player as played
 from enbloc.config import parse, scheduler_names
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.engine import events
 from enbloc.engine.queueing import scheduling_queue
 from enbloc.engine.tables import nodes

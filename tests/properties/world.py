@@ -21,7 +21,7 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.engine.engine import Engine
 from enbloc.engine.tables.commit_marks import covers, mark_of
 from enbloc.engine.tables.tasks import GangState, TaskStatus

@@ -10,7 +10,7 @@ import pytest
 
 from enbloc.api.writes import BindPod, Refused, Write
 from enbloc.config import Config, scheduler_names
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import Records
 from support import manifests as m

@@ -23,7 +23,7 @@ from enbloc.config import parse
 from enbloc.controllers import volcano as volcano_groups
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.controllers.workloads.controller import WorkloadController
 from enbloc.gangs.model import GangKey

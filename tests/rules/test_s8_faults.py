@@ -20,7 +20,7 @@ from enbloc.config import parse, scheduler_names
 from enbloc.controllers import queuejob
 from enbloc.controllers import volcano as volcano_status
 from enbloc.controllers.job import JobController
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.controllers.workloads.controller import WorkloadController

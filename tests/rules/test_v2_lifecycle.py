@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from enbloc.controllers.states.table import STATES, leads, markdown
+from enbloc.controllers.job_states import STATES, leads, markdown
 from support import manifests as m
 from support.simulation import simulate
 
@@ -503,7 +503,7 @@ def test_v2_every_phase_change_that_happens_is_in_the_table() -> None:
 
 
 def test_v2_the_document_shows_the_table() -> None:
-    """If this fails, paste what `enbloc.controllers.states.table.markdown()` returns into docs/job-states.md."""
+    """If this fails, paste what `enbloc.controllers.job_states.markdown()` returns into docs/job-states.md."""
     assert markdown() in DOCS.read_text()
 
 

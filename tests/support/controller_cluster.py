@@ -15,7 +15,7 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.units import SECOND
 from support import manifests as m

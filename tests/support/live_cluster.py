@@ -20,7 +20,7 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import Config, scheduler_names
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.retry import Retries
 from enbloc.gangs.own_annotations import COMMITTED
 from enbloc.gangs.record_digests import SIMULATED, Keyring

@@ -38,20 +38,18 @@ from enbloc.controllers.commands import (
 from enbloc.controllers.foreign_jobs import ForeignJobs
 from enbloc.controllers.guarded import guarded
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
+from enbloc.controllers.job_plugins import KeyPair, plugins_of, rsa_key_pair
 from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_pods import PodBuilder, missing_pods, pod_name, surplus_pods
 from enbloc.controllers.job_resources import is_complete, recorded, resource_writes, wanted_record
 from enbloc.controllers.job_roles import JobPlan, plan_of, role_priorities
-from enbloc.controllers.job_status import expiry_of, needs_event, phase_of, status_patch
+from enbloc.controllers.job_situation import Situation, Verdict, drained, next_phase, to_delete
+from enbloc.controllers.job_states import DRAINING, FINAL, JOB_ACTIONS, phase_of
+from enbloc.controllers.job_status import expiry_of, needs_event, status_patch
 from enbloc.controllers.lifecycle import has_policies, restarts_whole_job, runs_of
 from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, first_action
 from enbloc.controllers.plan import current_plan
-from enbloc.controllers.plugins.registry import plugins_of
-from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.retry import Retries, is_superseded
-from enbloc.controllers.states import aborted, draining, finished, pending, restarting, running
-from enbloc.controllers.states.situation import Situation, Verdict
-from enbloc.controllers.states.state import JOB_ACTIONS
 from enbloc.controllers.timers import Timers
 from enbloc.faults import Faults
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
@@ -256,14 +254,14 @@ class JobController:
     def _sync(self, plan: JobPlan, now_ns: int) -> list[Write]:
         pod_counts = self._pod_counts.setdefault(plan.key, PodCounts())
         phase = phase_of(plan.obj)
-        if phase in finished.FINAL:
+        if phase in FINAL:
             return self._finished(plan, pod_counts, now_ns)
         writes, policy_pending = self._apply_policies(plan, pod_counts, now_ns)
         if writes:
             return writes
-        if phase == aborted.STATE.phase:
+        if phase == "Aborted":
             return self._delete_live_pods(plan, pod_counts, now_ns)
-        if phase in draining.DRAINING:
+        if phase in DRAINING:
             return self._drain(plan, pod_counts, now_ns)
         outdated = self._outdated_pods(plan, pod_counts)
         if outdated:
@@ -284,7 +282,7 @@ class JobController:
         awaited = waves.waits_for(plan, begun)
         if awaited and (group is None or begun != begun_roles(group)):
             writes.append(_event(plan, "Normal", Verdict("", "WaitsForRoles", awaited)))
-        verdict = _verdict(Situation(plan, pod_counts, begun))
+        verdict = next_phase(Situation(plan, pod_counts, begun))
         if verdict is not None and verdict.phase == "Failed" and policy_pending:
             verdict = None  # a policy decides when its timeout is over
         more = {"controlledResources": created} if created else {}
@@ -376,19 +374,19 @@ class JobController:
         """Deletes pods; when the last is gone the job enters the phase that follows."""
         phase = phase_of(plan.obj)
         self._retries.forget(plan.key)
-        to_delete = draining.to_delete(plan, pod_counts)
-        writes: list[Write] = [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in to_delete]
+        writes: list[Write] = [
+            Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in to_delete(plan, pod_counts)
+        ]
         group = self._groups.get(plan.key)
-        if phase == restarting.STATE.phase and group is not None and restarts_whole_job(plan):
+        if phase == "Restarting" and group is not None and restarts_whole_job(plan):
             if (group.get("status") or {}).get("phase") == "Completed":  # it was aborted: it passes enqueue again
                 ref = Ref(volcano.POD_GROUP, plan.namespace, name_of(group))
                 return [*writes, *([] if is_terminating(group) else [Delete(ref, uid_of(group))])]
             begun = frozenset(role.name for role in plan.roles if not role.depends_on)  # all waves start over
             patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities))
             writes += [patch] if patch else []
-        state = plan.obj["status"]["state"]
-        verdict = draining.next_phase(plan, pod_counts, state.get("reason", ""), state.get("message", ""))
-        if verdict is not None and phase == restarting.STATE.phase and _is_unknown(group) and restarts_whole_job(plan):
+        verdict = drained(plan, pod_counts)
+        if verdict is not None and phase == "Restarting" and _is_unknown(group) and restarts_whole_job(plan):
             verdict = None  # an Unknown of the run that ended must not trigger a policy in the next
         status = status_patch(plan, pod_counts, verdict, {}, now_ns, group)
         return [*writes, status] if status is not None else writes
@@ -481,18 +479,6 @@ def _is_enqueued(group: Obj) -> bool:
 
 def _is_unknown(group: Obj | None) -> bool:
     return ((group or {}).get("status") or {}).get("phase") == "Unknown"
-
-
-def _verdict(situation: Situation) -> Verdict | None:
-    plan = situation.plan
-    match phase_of(plan.obj):
-        case "":
-            return Verdict("Pending")
-        case "Running":
-            reason = plan.obj["status"]["state"].get("reason") or ""
-            return running.next_phase(situation, reason)
-        case _:
-            return pending.next_phase(situation)
 
 
 def _event(plan: JobPlan, kind: str, verdict: Verdict) -> EmitEvent:

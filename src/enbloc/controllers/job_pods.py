@@ -11,12 +11,11 @@ from typing import Any, Final
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference
 from enbloc.api.writes import Delete, Patch, Write
+from enbloc.controllers.job_plugin import Plugin, PodPatch, patched
 from enbloc.controllers.job_pod_counts import DELETED, EVICTED_AT, RUN, TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_volumes import add_volumes
 from enbloc.controllers.lifecycle import Runs, has_policies
-from enbloc.controllers.plugins.plugin import Plugin
-from enbloc.controllers.plugins.pod_patch import PodPatch, patched
 from enbloc.gangs.own_annotations import without_own
 from enbloc.units import format_timestamp, is_label_value
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Create, Patch, Write
+from enbloc.controllers.job_plugin import Plugin
+from enbloc.controllers.job_plugins import config_map_name, hosts_data
 from enbloc.controllers.job_roles import JobPlan
 from enbloc.controllers.job_volumes import new_claims
-from enbloc.controllers.plugins.plugin import Plugin
-from enbloc.controllers.plugins.svc import config_map_name, hosts_data
 
 HOSTS: Final = "plugin-svc-hosts"
 

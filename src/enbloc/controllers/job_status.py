@@ -12,10 +12,10 @@ from enbloc.api.writes import Patch
 from enbloc.controllers import live_pods
 from enbloc.controllers.job_pod_counts import LIVE, TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan
+from enbloc.controllers.job_situation import BELOW_MINIMUM, Verdict
+from enbloc.controllers.job_states import FINISHED, leads, phase_of
 from enbloc.controllers.lifecycle import Runs, has_policies, runs_of
 from enbloc.controllers.merge_diff import difference
-from enbloc.controllers.states.situation import BELOW_MINIMUM, FINISHED, Verdict
-from enbloc.controllers.states.table import leads
 from enbloc.controllers.wait_condition import other_conditions, wait_condition
 from enbloc.units import SECOND, format_duration, format_timestamp, parse_timestamp
 
@@ -24,10 +24,6 @@ CONDITIONS_KEPT: Final = 16
 _MAY_WAIT: Final = ("", "Pending", "Running", "Restarting")
 """Phases of a job whose gang is to be scheduled, now or when its pods are recreated."""
 _ENDING: Final = ("Aborting", "Terminating", "Completing")
-
-
-def phase_of(job: Obj) -> str:
-    return ((job.get("status") or {}).get("state") or {}).get("phase") or ""
 
 
 def status_patch(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enbloc.api.meta import Obj, controller_reference
+from enbloc.controllers.job_plugin import PodPatch
 from enbloc.controllers.job_roles import JobPlan
-from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 def claim_name(plan: JobPlan, position: int) -> str:

@@ -14,12 +14,11 @@ import msgspec
 from enbloc.api.writes import Delete, Patch, Write
 from enbloc.controllers.job_pod_counts import TERMINATING, JobPod, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.job_status import phase_of, status_patch
+from enbloc.controllers.job_situation import Verdict
+from enbloc.controllers.job_states import JOB_ACTIONS, RESTART_JOB, RESUME_JOB, by_action, phase_of
+from enbloc.controllers.job_status import status_patch
 from enbloc.controllers.lifecycle import PolicyAction, Runs, runs_of, triggered_actions
 from enbloc.controllers.live_pods import missed
-from enbloc.controllers.states.situation import Verdict
-from enbloc.controllers.states.state import JOB_ACTIONS, RESTART_JOB, RESUME_JOB
-from enbloc.controllers.states.table import by_action
 
 
 class DueActions(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from enbloc.api.meta import Obj, condition_of, controller_key, key_of, name_of, 
 from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
-from enbloc.controllers.states.situation import FINISHED
+from enbloc.controllers.job_states import FINISHED
 from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.volcano import ATTEMPTED, STARTED
 from enbloc.units import format_timestamp

@@ -19,7 +19,7 @@ from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import coscheduling, kai, koordinator, kubernetes, volcano
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
-from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
+from enbloc.controllers.job_plugins import KeyPair, rsa_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.controllers.workloads.controller import WorkloadController

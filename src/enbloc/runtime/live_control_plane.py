@@ -20,7 +20,7 @@ from enbloc.config import Config, default_scheduler_name
 from enbloc.controllers.built_in_queues import BuiltInQueues
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.group_status import GroupStatus
-from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
+from enbloc.controllers.job_plugins import KeyPair, rsa_key_pair
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import Keyring
 from enbloc.runtime.control_plane import controllers

@@ -26,7 +26,7 @@ from enbloc.cluster.embedded.cluster import make_store, provide_queues, refusal_
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.settle import ROUNDS, Plane, Restless, settle
 from enbloc.config import Config, scheduler_names, where_alone
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.workloads.controller import WorkloadController
 from enbloc.gangs.record_digests import SIMULATED, TRUSTING, Keyring
 from enbloc.runtime.control_plane import ControlPlane

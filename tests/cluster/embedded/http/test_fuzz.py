@@ -12,7 +12,7 @@ from cluster.embedded.http.serving import MAPS, Api, config_map, serve
 from enbloc import config
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import scheduler_names
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.inspect.overview import KINDS, read_overview, shown
 from enbloc.runtime.control_plane import ControlPlane
 from support.seeds import new_seed

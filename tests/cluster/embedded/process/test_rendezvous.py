@@ -10,7 +10,7 @@ import yaml
 from cluster.embedded.process.running import World
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.config import parse, scheduler_names
-from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.runtime.control_plane import ControlPlane
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "rendezvous.yaml"

@@ -1,4 +1,4 @@
-"""The facts that decide a job's phase: its plan against its pods."""
+"""The phase of a job that follows from what its pods do: its plan against its pods (M5, V2)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
+from enbloc.controllers.job_pod_counts import TERMINATING, JobPod, PodCounts
 from enbloc.controllers.job_roles import JobPlan
+from enbloc.controllers.job_states import STATES, phase_of
+from enbloc.controllers.lifecycle import runs_of
 from enbloc.listing import plural
 
-FINISHED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
-"""Phases in which no pod of a job runs or is created; an aborted job may be resumed."""
 BELOW_MINIMUM: Final = "BelowMinimum"
 
 
@@ -102,3 +102,63 @@ class Situation(msgspec.Struct, frozen=True):
                 text = f"{plural(of_role, 'pod')} of role {role.name} succeeded, its minAvailable is {role.minimum}"
                 return Verdict("Failed", "JobFailed", text)
         return Verdict("Completed", "JobCompleted", f"{succeeded} of {self.plan.replicas} pods succeeded")
+
+
+def next_phase(situation: Situation) -> Verdict | None:
+    """Returns the phase that follows for a job that is new, Pending or Running, or a new reason of the same one.
+
+    A job that fell below its minimum says so, whether its pods wait (then it is Pending) or failed for good.
+    """
+    phase = phase_of(situation.plan.obj)
+    if not phase:
+        return Verdict("Pending")
+    if not situation.plan.replicas:
+        return None  # a job scaled to 0 keeps its phase
+    if situation.ended:
+        return situation.ended
+    return _of_running(situation) if phase == "Running" else _of_pending(situation)
+
+
+def _of_pending(situation: Situation) -> Verdict | None:
+    """Failed pods count towards no minimum: if too many failed for it to be met, the job says so."""
+    if situation.meets_minimum:
+        return situation.runs
+    return Verdict("Pending", BELOW_MINIMUM, situation.shortage) if situation.out_of_reach else None
+
+
+def _of_running(situation: Situation) -> Verdict | None:
+    """The job stays Running while members end, until too many wait again."""
+    if situation.too_many_wait:
+        return Verdict("Pending", BELOW_MINIMUM, situation.shortage)
+    if not situation.meets_minimum:
+        return Verdict("Running", BELOW_MINIMUM, situation.shortage)
+    reason = situation.plan.obj["status"]["state"].get("reason") or ""
+    return situation.runs if reason == BELOW_MINIMUM else None
+
+
+def to_delete(plan: JobPlan, pod_counts: PodCounts) -> list[JobPod]:
+    """Returns the pods of a draining job that are still to be deleted."""
+    return [member for member in _to_remove(plan, pod_counts) if member.phase != TERMINATING]
+
+
+def drained(plan: JobPlan, pod_counts: PodCounts) -> Verdict | None:
+    """Returns the phase that follows a draining one, once the last pod to remove is gone."""
+    if _to_remove(plan, pod_counts):
+        return None
+    state = plan.obj["status"]["state"]
+    (to,) = STATES[phase_of(plan.obj)].by_itself
+    return Verdict(to, state.get("reason", ""), state.get("message", ""))
+
+
+def _to_remove(plan: JobPlan, pod_counts: PodCounts) -> list[JobPod]:
+    """Returns the pods to remove, terminating ones included.
+
+    A restart removes pods of earlier runs, however they ended. Otherwise pods that ended are kept for inspection.
+    """
+    members = pod_counts.pods.values()
+    if phase_of(plan.obj) == "Restarting":
+        runs = runs_of(plan.obj)
+        found = [member for member in members if runs.is_outdated(member)]
+    else:
+        found = [member for member in members if member.phase not in ("Succeeded", "Failed")]
+    return sorted(found, key=lambda member: (member.role, member.index))

@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from enbloc.cli.up import command
 from enbloc.up.options import Options, make_nodes, parse_resources
 
 ROOT = Path(__file__).parents[2]
@@ -317,6 +319,15 @@ def test_a_busy_port_says_who_has_it_and_what_to_do(tmp_path: Path) -> None:
         assert not kubeconfig.parent.exists()  # of a cluster whose port was any free one
 
 
+def test_the_option_that_was_removed_says_so() -> None:
+    for value in ("process", "sim"):
+        done = CliRunner().invoke(command, ["--runtime", value])
+        assert done.exit_code == 2
+        assert len(done.output.splitlines()) == 1
+        assert done.output.startswith("enbloc: --runtime was removed: containers of `enbloc up` are simulated")
+    assert "--runtime" not in CliRunner().invoke(command, ["--help"]).output
+
+
 def test_resources_and_nodes() -> None:
     assert parse_resources("cpu=8,memory=32Gi, nvidia.com/gpu=4") == {
         "cpu": "8",
@@ -328,7 +339,6 @@ def test_resources_and_nodes() -> None:
     assert nodes[0]["status"]["allocatable"] == {"cpu": "4", "pods": "110", "ephemeral-storage": "100Gi"}
     assert make_nodes(Options(), load_brings_nodes=True) == []
     assert len(make_nodes(Options(), load_brings_nodes=False)) == 2
-    assert len(make_nodes(Options(runtime="process"), load_brings_nodes=False)) == 1
 
 
 def test_whatif_on_a_running_cluster(tmp_path: Path) -> None:

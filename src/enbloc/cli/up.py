@@ -16,23 +16,23 @@ from enbloc.cli.errors import Refusal, cannot_listen, read_config, readable_inpu
 from enbloc.config import Config
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import Scenario, read_scenario
-from enbloc.up.options import MOST_NODES, Options, Runtime, parse_resources
+from enbloc.up.options import MOST_NODES, Options, parse_resources
+
+_NO_RUNTIME = (
+    "--runtime was removed: containers of `enbloc up` are simulated, real ones run on a Kubernetes cluster, such as "
+    "one of kind"
+)
+
+
+def _refuse_runtime(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise Refusal([_NO_RUNTIME])
 
 
 @click.command("up")
 @click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="Nodes at the start [2, or those of --load].")
-@click.option(
-    "--node-resources",
-    metavar="NAME=AMOUNT,...",
-    help="Capacity of each node [cpu=8,memory=32Gi; with processes: this machine's].",
-)
-@click.option(
-    "--runtime",
-    type=click.Choice(["sim", "process"]),
-    default="sim",
-    show_default=True,
-    help="Simulate containers by their annotations, or run their commands on this machine.",
-)
+@click.option("--node-resources", metavar="NAME=AMOUNT,...", help="Capacity of each node [cpu=8,memory=32Gi].")
+@click.option("--runtime", hidden=True, expose_value=False, callback=_refuse_runtime)
 @click.option("--speed", type=click.FloatRange(0.001, 10_000), default=1.0, help="Speed of simulated containers.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8001, show_default=True, help="0: any free port.")
 @click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
@@ -46,7 +46,6 @@ from enbloc.up.options import MOST_NODES, Options, Runtime, parse_resources
 def command(
     nodes: int | None,
     node_resources: str | None,
-    runtime: Runtime,
     speed: float,
     port: int,
     listen: str,
@@ -73,7 +72,7 @@ def command(
     except ValueError as why:
         raise Refusal([f"--node-resources: {why}"]) from None
     options = Options(
-        nodes, resources, runtime, speed, listen, port, data, scheduled=not no_scheduler, accept_loss=accept_data_loss
+        nodes, resources, speed, listen, port, data, scheduled=not no_scheduler, accept_loss=accept_data_loss
     )
     config = read_config(config_file, compat)
     with readable_input():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +28,6 @@ from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
 from enbloc.cluster.embedded.http.webhook_calls import WebhookCalls
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
-from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, NodeRuntime
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, scheduler_names, where_alone
 from enbloc.controllers.workloads.controller import WorkloadController
@@ -73,9 +71,6 @@ def read_keyring(file: Path) -> Keyring:
 _MOVE_KEYS: Final = "restore a copy, or move it away: claims that were recorded with its keys are made anew then"
 
 
-_log = logging.getLogger(__name__)
-
-
 class LocalCluster:
     """Store, API, nodes, controllers and scheduler. Created and used in a running event loop."""
 
@@ -95,9 +90,8 @@ class LocalCluster:
         self.metrics = CycleMetrics(volcano=config.volcano_metrics)
         """Of every scheduler that runs here, one after the other."""
         provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
-        self._loop = asyncio.get_running_loop()
-        self.nodes: NodeRuntime = self._make_nodes()
-        self._webhooks = WebhookCalls(self.store, pods_answer=options.runtime != "sim")
+        self.nodes = NodePlayer(self.store, options.speed)
+        self._webhooks = WebhookCalls(self.store)
         self._load = _Load(load, options.speed, self)
         self._settling = Loop(
             self.store,
@@ -113,22 +107,6 @@ class LocalCluster:
         """The kubeconfig, in a directory of its own, that goes with the cluster."""
         brought = any(arrival.obj["kind"] == "Node" for arrival in load.arrivals)
         self._provide(make_nodes(options, load_brings_nodes=brought or bool(self.store.list("Node")[0])))
-
-    def _make_nodes(self) -> NodeRuntime:
-        if self._options.runtime == "sim":
-            return NodePlayer(self.store, self._options.speed)
-        from enbloc.cluster.embedded.process import ProcessNodes
-        from enbloc.cluster.embedded.process.mount_root import may_mount
-
-        directory = self._options.data / "pods" if self._options.data is not None else None
-        refused = may_mount()
-        if refused is not None:
-            _log.warning("absolute mount paths are not those of pods, but links below $ENBLOC_ROOT: %s", refused)
-        return ProcessNodes(self.store, directory, wake=self._wake_from_elsewhere, absolute_mounts=refused is None)
-
-    def _wake_from_elsewhere(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._settling.wake)
 
     def _provide(self, nodes: Iterable[Obj]) -> None:
         for node in nodes:
@@ -178,12 +156,9 @@ class LocalCluster:
             self.store,
             Access(token, loopback_only=is_loopback(options.host)),
             pages,
-            self._open_log,
             journal.durable if journal is not None else None,
             (lambda: journal.failure) if journal is not None else None,
             self._settings,
-            self.nodes.enter,
-            self.nodes.measure,
             self._webhooks,
         )
         self._listener = Listener(self._facade, certificate.context())
@@ -212,12 +187,6 @@ class LocalCluster:
     def _read_keyring(self) -> Keyring:
         """The keys of the scheduler's records (S2): new ones for each cluster; with `--data` those of the directory."""
         return read_keyring(self._options.data / RECORD_KEYS_FILE) if self._options.data is not None else new_keyring()
-
-    def _open_log(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
-        if self._options.runtime == "sim":
-            name = f"{namespace}/{pod}/{container}"
-            return OneLine(f"{name} is simulated and has no output: --runtime process runs commands\n")
-        return self.nodes.logs(namespace, pod, container, query)
 
     async def stop(self) -> None:
         """Stops everything that was started; with `--data` the state is on disk when this returns."""
@@ -257,10 +226,8 @@ class _Load:
     """A scenario in real time, `speed` times as fast."""
 
     def __init__(self, scenario: Scenario, speed: float, cluster: LocalCluster) -> None:
-        nodes = cluster.nodes
-        injector = nodes if isinstance(nodes, NodePlayer) else _NoFaults()
         self._cluster = cluster
-        self._player = Player(scenario, cluster.store, injector, cluster)
+        self._player = Player(scenario, cluster.store, cluster.nodes, cluster)
         self._speed = speed
         self._begin_ns = now_ns()
 
@@ -277,35 +244,6 @@ class _Load:
                 pass
         finally:
             store.auto_namespaces = lenient
-
-
-class _NoFaults:
-    """Faults cannot be injected into processes: they are killed instead."""
-
-    def fail_pod(self, namespace: str, name: str, exit_code: int = 1) -> None:
-        raise Refused(400, "BadRequest", "pods are real processes here: kill them")
-
-    def fail_node(self, name: str) -> None:
-        raise Refused(400, "BadRequest", "nodes are this machine here")
-
-    def recover_node(self, name: str) -> None:
-        raise Refused(400, "BadRequest", "nodes are this machine here")
-
-
-class OneLine:
-    """A log of one line that has ended."""
-
-    ended = True
-
-    def __init__(self, text: str) -> None:
-        self._rest = text.encode()
-
-    def read(self) -> bytes:
-        given, self._rest = self._rest, b""
-        return given
-
-    def close(self) -> None:
-        pass
 
 
 def state_directory(port: int) -> Path:

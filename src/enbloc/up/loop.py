@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.cluster.embedded.nodes.runtime import NodeRuntime
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.settle import Plane, Restless, Timed, settle
 from enbloc.units import SECOND
 
@@ -49,7 +49,7 @@ class Loop:
     def __init__(
         self,
         store: Store,
-        nodes: NodeRuntime,
+        nodes: NodePlayer,
         make_plane: Callable[[], Plane],
         others: tuple[Timed, ...] = (),
         after_burst: Callable[[], None] = lambda: None,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.units import parse_quantity
 
-Runtime = Literal["sim", "process"]
 DEFAULT_NODES: Final = 2
 DEFAULT_RESOURCES: Final = {"cpu": "8", "memory": "32Gi"}
 ALWAYS: Final = {"pods": "110", "ephemeral-storage": "100Gi"}
@@ -19,11 +18,10 @@ MOST_NODES: Final = 20_000
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`nodes` of `None`: none if the loaded files define nodes, else one (`process`) or two (`sim`)."""
+    """`nodes` of `None`: none if the loaded files define nodes, else two."""
 
     nodes: int | None = None
     resources: dict[str, str] | None = None
-    runtime: Runtime = "sim"
     speed: float = 1.0
     host: str = "127.0.0.1"
     port: int = 8001
@@ -55,12 +53,8 @@ def make_nodes(options: Options, *, load_brings_nodes: bool) -> list[Obj]:
     """The nodes that the cluster starts with."""
     count = options.nodes
     if count is None:
-        count = 0 if load_brings_nodes else 1 if options.runtime == "process" else DEFAULT_NODES
+        count = 0 if load_brings_nodes else DEFAULT_NODES
     names = [f"node-{number}" for number in range(1, count + 1)]
-    if options.runtime == "process" and options.resources is None:
-        from enbloc.cluster.embedded.process import local_node
-
-        return [local_node(name, parts=count) for name in names]
     resources = options.resources or DEFAULT_RESOURCES
     capacity = resources | {name: amount for name, amount in ALWAYS.items() if name not in resources}
     return [_node(name, capacity) for name in names]

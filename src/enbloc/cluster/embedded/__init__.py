@@ -1,4 +1,3 @@
-"""A whole cluster in one process: `api` (API server), `http` (its HTTP front), `nodes` and `process` (its kubelets).
-
-`nodes` simulates pods on the store's clock; `process` runs them as processes of this machine.
+"""A whole cluster in one process: `api` (API server), `http` (its HTTP front), `nodes` (its kubelets, which simulate
+pods on the store's clock).
 """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.cluster.embedded.nodes.runtime import NodeRuntime
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 
 ROUNDS: Final = 1_000
 """At most this many rounds in a row may write: components that answer each other's writes for longer have a bug."""
@@ -53,7 +53,7 @@ class Timed(Protocol):
 
 def settle(
     store: Store,
-    nodes: NodeRuntime,
+    nodes: NodePlayer,
     plane: Plane,
     others: tuple[Timed, ...] = (),
     limit: Callable[[], int] = lambda: ROUNDS,

@@ -352,6 +352,40 @@ def test_top_shows_requests(kubectl: Kubectl) -> None:
     assert "web" in kubectl("get", "pods")
 
 
+ELSEWHERE = "real containers run on a Kubernetes cluster, such as one of kind"
+
+
+def test_the_log_of_a_simulated_container_is_one_line_that_says_so(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=POD)
+    line = f"default/web/main is simulated and has no output: {ELSEWHERE}\n"
+    for options in ((), ("-f",), ("--previous",), ("--tail=5", "--timestamps")):
+        assert kubectl("logs", "web", "-c", "main", *options) == line
+    assert "container other is not valid for pod web" in kubectl.run("logs", "web", "-c", "other").stderr
+    assert 'pods "none" not found' in kubectl.run("logs", "none").stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("exec", "web", "--", "true"),
+        ("exec", "-it", "web", "-c", "main", "--", "sh"),
+        ("attach", "web", "-c", "main"),
+        ("port-forward", "pod/web", ":80"),
+        ("cp", "/etc/hostname", "web:/tmp/there"),
+        ("cp", "web:/etc/hostname", "there"),
+    ],
+)
+def test_what_needs_a_process_is_refused_for_it_is_simulated(kubectl: Kubectl, words: tuple[str, ...]) -> None:
+    kubectl("apply", "-f", "-", given=POD)
+    kubectl.store.execute(
+        BindPod("default", "web", kubectl.store.get("Pod", "default", "web")["metadata"]["uid"], "n", {})
+    )
+    kubectl.store.execute(Patch(Ref("Pod", "default", "web"), {"status": {"phase": "Running"}}, "status"))
+    done = kubectl.run(*words)
+    assert done.returncode == 1
+    assert f"pod web is simulated and runs no process: {ELSEWHERE}" in done.stderr
+
+
 def test_a_list_is_applied(kubectl: Kubectl) -> None:
     items = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
     given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

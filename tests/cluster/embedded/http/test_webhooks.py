@@ -19,7 +19,7 @@ VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 SERVICES = "/api/v1/namespaces/default/services"
 
 
-def with_webhooks(test: Callable[[Api], Awaitable[None]], *, pods_answer: bool = False) -> None:
+def with_webhooks(test: Callable[[Api], Awaitable[None]]) -> None:
     store = fresh_store()
 
     async def closing(api: Api) -> None:
@@ -28,7 +28,7 @@ def with_webhooks(test: Callable[[Api], Awaitable[None]], *, pods_answer: bool =
         finally:
             await calls.close()
 
-    calls = WebhookCalls(store, pods_answer=pods_answer)
+    calls = WebhookCalls(store)
     serve(closing, store, webhooks=calls)
 
 
@@ -299,27 +299,6 @@ def test_a_service_leads_to_its_external_name() -> None:
             assert (await api.post(MAPS, config_map()))["metadata"]["labels"] == {"seen": "yes"}
 
         with_webhooks(test)
-
-
-def test_a_service_leads_to_a_pod_that_is_a_process_here() -> None:
-    with webhook(labelling("seen", "yes")) as server:
-
-        async def test(api: Api) -> None:
-            ports = [{"port": 443, "targetPort": "https"}]
-            await api.post(SERVICES, _service(selector={"app": "operator"}, ports=ports))
-            container = {"name": "main", "image": "i", "ports": [{"name": "https", "containerPort": server.port}]}
-            one = pod(containers=[container])
-            one["metadata"]["labels"] = {"app": "operator"}
-            await api.post(PODS, one)
-            await api.post(MUTATING, _behind_service(server, 443))
-            code, body = await api("POST", MAPS, config_map())
-            assert code == 500
-            assert "has no ready pod" in body["message"]
-            status = {"podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
-            await api("PATCH", f"{PODS}/p/status", {"status": status}, media="application/merge-patch+json")
-            assert (await api.post(MAPS, config_map()))["metadata"]["labels"] == {"seen": "yes"}
-
-        with_webhooks(test, pods_answer=True)
 
 
 def test_a_webhook_in_simulated_pods_is_not_called_and_the_user_is_warned() -> None:

@@ -12,7 +12,6 @@ from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.nodes.pod_script import read_script
-from enbloc.cluster.embedded.nodes.runtime import LogQuery, NodeRuntime
 from enbloc.units import SECOND
 from support.embedded_store import POD, START, Clock, make_store, node, pod
 
@@ -422,12 +421,3 @@ def _do(store: Store, clock: Clock, player: NodePlayer, step: str, name: str) ->
             store.delete(Ref("Node", "", "n1"))
         case "wait":
             clock.pass_s(2)
-
-
-def test_a_played_pod_says_that_it_writes_nothing() -> None:
-    runtime: NodeRuntime = Stage().play(pod()).player
-    with pytest.raises(Refused, match="simulated and has no output"):
-        runtime.logs("default", "p", "", LogQuery())
-    with pytest.raises(Refused, match='pods "q" not found'):
-        runtime.logs("default", "q", "", LogQuery())
-    runtime.close()

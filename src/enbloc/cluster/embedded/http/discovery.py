@@ -100,9 +100,7 @@ class DiscoveryDocuments:
         if kind.id == "Pod":
             listed.append({**_sub(kind, "binding", "Binding", ["create"])})
             listed.append({**_sub(kind, "eviction", "Eviction", ["create"]), "group": "policy", "version": "v1"})
-            listed.append(_sub(kind, "exec", "PodExecOptions", ["create", "get"]))
             listed.append(_sub(kind, "log", "Pod", ["get"]))
-            listed.append(_sub(kind, "portforward", "PodPortForwardOptions", ["create", "get"]))
         if self._resources.scale_of(kind, version) is not None:
             scale = _sub(kind, "scale", "Scale", ["get", "patch", "update"])
             listed.append({**scale, "group": "autoscaling", "version": "v1"})

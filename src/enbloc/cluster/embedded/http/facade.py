@@ -16,22 +16,20 @@ from aiohttp import web
 from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api import json_patch
 from enbloc.api.events import as_version
-from enbloc.api.meta import Obj, Ref
+from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.api.pods import container_name
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.api.webhooks import Question, Review
-from enbloc.cluster.embedded.http import logs, request_body, usage
+from enbloc.cluster.embedded.http import request_body, usage
 from enbloc.cluster.embedded.http.access import GROUPS, REVIEWS, USER, Access, review
 from enbloc.cluster.embedded.http.columns import Column
 from enbloc.cluster.embedded.http.discovery import DiscoveryDocuments
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
-from enbloc.cluster.embedded.http.exec import serve_exec
 from enbloc.cluster.embedded.http.listing import Lists, Page
 from enbloc.cluster.embedded.http.notify import Changes, Committed
 from enbloc.cluster.embedded.http.openapi import OpenApi, version_2
-from enbloc.cluster.embedded.http.port_forward import serve_port_forward
 from enbloc.cluster.embedded.http.printer_columns import columns_for
 from enbloc.cluster.embedded.http.queries import (
     Form,
@@ -49,7 +47,6 @@ from enbloc.cluster.embedded.http.warnings import Warnings
 from enbloc.cluster.embedded.http.watching import Watches
 from enbloc.cluster.embedded.http.webhook_calls import WebhookCalls
 from enbloc.cluster.embedded.http.writing import APPLY_PATCH, Answer, Writer, check_patch, delete_options
-from enbloc.cluster.embedded.nodes.runtime import RunningContainer
 from enbloc.version import __version__
 
 KUBERNETES = "v1.36.0"
@@ -57,40 +54,32 @@ KUBERNETES = "v1.36.0"
 
 Made = TypeVar("Made")
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-Enter = Callable[[str, str, str], RunningContainer]
-"""Namespace, pod, container. Raises `Refused` if it does not run."""
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+_ELSEWHERE = "real containers run on a Kubernetes cluster, such as one of kind"
 _log = logging.getLogger(__name__)
 
 
 class Facade:
-    """Serves one store. `pages` are further handlers by path (`Access` says which need the token); `log_source` reads
-    the output of pods; `enter` finds containers that run, `measure` what they use; `webhooks` asks those of others
-    before objects are stored; `committed` is awaited before a write is acknowledged. `failure` says why writes are not
-    kept any more: only health is served then, since the store may hold what was not kept."""
+    """Serves one store. `pages` are further handlers by path (`Access` says which need the token); `webhooks` asks
+    those of others before objects are stored; `committed` is awaited before a write is acknowledged. `failure` says
+    why writes are not kept any more: only health is served then, since the store may hold what was not kept."""
 
     def __init__(
         self,
         store: Store,
         access: Access,
         pages: Mapping[str, Handler] | None = None,
-        log_source: logs.LogSource | None = None,
         committed: Committed | None = None,
         failure: Callable[[], str | None] | None = None,
         settings: Settings = DEFAULTS,
-        enter: Enter | None = None,
-        measure: usage.Measure | None = None,
         webhooks: WebhookCalls | None = None,
     ) -> None:
-        self._enter = enter
         self._webhooks = webhooks
-        self._measure = measure
         self._store = store
         self._access = access
         self._pages = dict(pages or {})
-        self._log_source = log_source
         self._committed = committed
         self._failure = failure if failure is not None else lambda: None
         self._encodings = Encodings()
@@ -211,7 +200,7 @@ class Facade:
             return await self._execute(request, target, self._writer.bind)
         reads = request.method in ("GET", "HEAD")
         if reads and segments[:3] == ["apis", usage.GROUP, usage.VERSION] and segments[3:]:
-            return _json(usage.usage(self._store, segments[3:], request.query, self._measure))
+            return _json(usage.usage(self._store, segments[3:], request.query))
         if not reads or len(segments) > 6:
             return None
         if path == "/openapi/v2":
@@ -298,9 +287,10 @@ class Facade:
             case "eviction", "POST" if target.kind.id == "Pod":
                 return await self._execute(request, target, self._writer.evict, plain=True)
             case "log", "GET" | "HEAD" if target.kind.id == "Pod":
-                return await self._pod_log(request, target)
-            case "exec" | "portforward", "GET" | "POST" if target.kind.id == "Pod":
-                return await self._converse(request, target)
+                return self._pod_log(request, target)
+            case "exec" | "attach" | "portforward", "GET" | "POST" if target.kind.id == "Pod":
+                name = name_of(self._get(target))
+                raise refusal(400, f"pod {name} is simulated and runs no process: {_ELSEWHERE}")
             case "status" | "scale" | "binding" | "eviction" | "log", _:
                 raise _bad_method()
         raise no_such_path()
@@ -397,26 +387,11 @@ class Facade:
                 await stream.write(piece)
         return stream.response
 
-    async def _pod_log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        query = request.query
-        pod = self._get(target)
-        container = container_name(pod, query.get("container", ""))
-        asked = logs.log_query(query, self._store.now())
-        follow = flag(query, "follow")
-        if self._log_source is None:
-            raise refusal(400, "this server has no node runtime, and so no logs")
-        reader = self._log_source(target.namespace, target.name, container, asked)
-        return await logs.serve_log(request, reader, self._unsent, follow=follow)
-
-    async def _converse(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        """`exec` and `portforward`: a connection that lasts."""
-        wanted = request.query.get("container", "") if target.subresource == "exec" else ""
-        if self._enter is None:
-            raise refusal(400, "this server has no node runtime, and so no containers")
-        container = self._enter(target.namespace, target.name, wanted)
-        if target.subresource == "exec":
-            return await serve_exec(request, container)
-        return await serve_port_forward(request, container.address)
+    def _pod_log(self, request: web.BaseRequest, target: Target) -> web.Response:
+        """The log of a simulated container: one line that says so."""
+        container = container_name(self._get(target), request.query.get("container", ""))
+        name = f"{target.namespace}/{target.name}/{container}"
+        return web.Response(text=f"{name} is simulated and has no output: {_ELSEWHERE}\n")
 
     # -- writing
 

@@ -1,4 +1,4 @@
-"""Long responses: objects, lists, watches and logs, written in chunks to clients that may stall or go away.
+"""Long responses: objects, lists and watches, written in chunks to clients that may stall or go away.
 
 What was written and not yet sent is in memory, so it is bounded for all clients together. Beyond the bound the client
 that has not read for longest is disconnected; one that reads is never that client for long.

@@ -1,5 +1,4 @@
-"""`metrics.k8s.io`: what pods and nodes use, for `kubectl top`: what the node runtime measures, or, where it measures
-nothing, what pods request.
+"""`metrics.k8s.io`: what pods and nodes use, for `kubectl top`. Simulated pods use what they request.
 
 A pod is listed while it runs; a node uses what the pods on it use that have not ended.
 """
@@ -7,7 +6,7 @@ A pod is listed while it runs; a node uses what the pods on it use that have not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from enbloc.api.core import PodSpec
@@ -18,8 +17,7 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.resources import no_such_path
 from enbloc.cluster.embedded.http.selectors import label_test
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.cluster.embedded.nodes.runtime import Use
-from enbloc.units import NANO, SECOND, format_timestamp
+from enbloc.units import NANO, format_timestamp
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
@@ -27,27 +25,20 @@ RESOURCES: Final[list[dict[str, Any]]] = [
     {"name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": ["get", "list"]},
     {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]},
 ]
-Used = Mapping[tuple[str, str], Mapping[str, Use]]
-"""By namespace and name of a pod, then by container."""
-Measure = Callable[[], Used | None]
-"""`NodeRuntime.measure`."""
 _WINDOW: Final = "30s"
 """Of what is requested: it holds at any time."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-def usage(
-    store: Store, steps: Sequence[str], query: Mapping[str, str], measure: Measure | None = None
-) -> dict[str, Any]:
+def usage(store: Store, steps: Sequence[str], query: Mapping[str, str]) -> dict[str, Any]:
     """The answer to a path below the group and version. Raises `Refused` for one that does not exist."""
-    used = measure() if measure is not None else None
     match steps:
         case ["nodes", *names] if len(names) <= 1:
-            kind, found = "NodeMetrics", _nodes(store, used)
+            kind, found = "NodeMetrics", _nodes(store)
         case ["namespaces", namespace, "pods", *names] if len(names) <= 1:
-            kind, found = "PodMetrics", [one for one in _pods(store, used) if one["metadata"]["namespace"] == namespace]
+            kind, found = "PodMetrics", [one for one in _pods(store) if one["metadata"]["namespace"] == namespace]
         case ["pods"]:
-            kind, found, names = "PodMetrics", _pods(store, used), []
+            kind, found, names = "PodMetrics", _pods(store), []
         case _:
             raise no_such_path()
     api_version = f"{GROUP}/{VERSION}"
@@ -61,61 +52,34 @@ def usage(
     return {"kind": f"{kind}List", "apiVersion": api_version, "metadata": {}, "items": items}
 
 
-def _pods(store: Store, used: Used | None) -> list[dict[str, Any]]:
+def _pods(store: Store) -> list[dict[str, Any]]:
     at = format_timestamp(store.now())
     found = []
     for pod in store.list("Pod")[0]:
         if (pod.get("status") or {}).get("phase") != "Running":
             continue
-        if used is None:
-            amounts = {one.name: container_requests(one) for one in _spec(pod).containers}
-            window = _WINDOW
-        else:
-            measured = used.get(_key(pod), {})
-            amounts = {name: _measured(one) for name, one in measured.items()}
-            window = _window(measured.values())
-        containers = [{"name": name, "usage": _amounts(one)} for name, one in amounts.items()]
-        found.append({"metadata": _metadata(pod), "timestamp": at, "window": window, "containers": containers})
+        containers = [{"name": one.name, "usage": _amounts(container_requests(one))} for one in _spec(pod).containers]
+        found.append({"metadata": _metadata(pod), "timestamp": at, "window": _WINDOW, "containers": containers})
     return found
 
 
-def _nodes(store: Store, used: Used | None) -> list[dict[str, Any]]:
+def _nodes(store: Store) -> list[dict[str, Any]]:
     totals: dict[str, Counter[str]] = {}
-    measured: dict[str, list[Use]] = {}
     for pod in store.list("Pod")[0]:
         node = pod["spec"].get("nodeName")
         if not node or (pod.get("status") or {}).get("phase") in _ENDED:
             continue
-        total = totals.setdefault(node, Counter())
-        if used is None:
-            total.update(pod_requests(_spec(pod)))
-            continue
-        for one in used.get(_key(pod), {}).values():
-            total.update(_measured(one))
-            measured.setdefault(node, []).append(one)
+        totals.setdefault(node, Counter()).update(pod_requests(_spec(pod)))
     at = format_timestamp(store.now())
     return [
         {
             "metadata": _metadata(node),
             "timestamp": at,
-            "window": _WINDOW if used is None else _window(measured.get(name_of(node), ())),
+            "window": _WINDOW,
             "usage": _amounts(totals.get(name_of(node), {})),
         }
         for node in store.list("Node")[0]
     ]
-
-
-def _key(pod: Obj) -> tuple[str, str]:
-    return namespace_of(pod), name_of(pod)
-
-
-def _measured(one: Use) -> dict[str, int]:
-    return {"cpu": one.cpu_nanocores, "memory": one.memory_bytes * NANO}
-
-
-def _window(measured: Iterable[Use]) -> str:
-    """The longest over which one of them was measured."""
-    return f"{max((one.window_ns for one in measured), default=0) / SECOND:.3f}s"
 
 
 def _spec(pod: Obj) -> PodSpec:

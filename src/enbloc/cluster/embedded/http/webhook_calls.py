@@ -1,7 +1,7 @@
 """Calls webhooks of others: an AdmissionReview over HTTPS, with the timeout and failure policy of each.
 
-A webhook has a `url`, or a Service. A Service leads to its `externalName` or, where pods are processes of this machine,
-to a ready pod. Simulated pods answer nothing: such a webhook is not called, with a warning to the user.
+A webhook has a `url`, or a Service, which leads to its `externalName`. Behind any other Service are simulated pods,
+which answer nothing: such a webhook is not called, with a warning to the user.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import base64
 import binascii
 import ssl
 import uuid
-from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,7 +20,7 @@ import msgspec
 from enbloc.api import json_patch
 from enbloc.api.admission_webhooks import ServiceReference, Webhook
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, condition_of, labels_of
+from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.identity import is_object
 from enbloc.cluster.embedded.api.store import Store
@@ -45,12 +44,10 @@ class _Simulated(Exception):
 
 
 class WebhookCalls:
-    """Asks the webhooks of one store. Connections are kept until `close`. `pods_answer`: whether pods are processes of
-    this machine."""
+    """Asks the webhooks of one store. Connections are kept until `close`."""
 
-    def __init__(self, store: Store, *, pods_answer: bool = False) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._pods_answer = pods_answer
         self._session: aiohttp.ClientSession | None = None
         self._sockets = SessionSockets()
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -192,44 +189,12 @@ class WebhookCalls:
     def _behind(self, reference: ServiceReference) -> tuple[str, int]:
         """Host and port of a Service."""
         found = self._store.get("Service", reference.namespace, reference.name)
-        port = reference.port or 443
         if found is None:
             raise _NoAnswer(f'service "{reference.name}" not found in namespace {reference.namespace}')
         spec = found.get("spec") or {}
         if spec.get("type") == "ExternalName":
-            return str(spec.get("externalName") or ""), port
-        if not self._pods_answer:
-            raise _Simulated(f"the pods of Service {reference.namespace}/{reference.name} are simulated")
-        ports = [one for one in spec.get("ports") or () if one.get("port") == port]
-        if not ports:
-            raise _NoAnswer(f'service "{reference.name}" has no port {port}')
-        pods = self._ready_pods(reference.namespace, spec.get("selector") or {})
-        if not pods:
-            raise _NoAnswer(f'service "{reference.name}" in namespace {reference.namespace} has no ready pod')
-        return str(pods[0]["status"].get("podIP") or ""), _target_port(ports[0], pods[0])
-
-    def _ready_pods(self, namespace: str, selector: Mapping[str, str]) -> list[Obj]:
-        return [
-            pod
-            for pod in self._store.list("Pod", namespace)[0]
-            if selector and selector.items() <= labels_of(pod).items() and _is_ready(pod)
-        ]
-
-
-def _is_ready(pod: Obj) -> bool:
-    ready = condition_of(pod, "Ready")
-    return ready is not None and ready.get("status") == "True"
-
-
-def _target_port(port: Mapping[str, Any], pod: Obj) -> int:
-    wanted = port.get("targetPort") or port["port"]
-    if isinstance(wanted, int):
-        return wanted
-    for container in pod["spec"]["containers"]:
-        for one in container.get("ports") or ():
-            if one.get("name") == wanted:
-                return int(one["containerPort"])
-    raise _NoAnswer(f"its pods have no port {str(wanted)[:80]!r}")
+            return str(spec.get("externalName") or ""), reference.port or 443
+        raise _Simulated(f"the pods of Service {reference.namespace}/{reference.name} are simulated")
 
 
 def _response(answer: Any, uid: str) -> dict[str, Any]:

@@ -10,76 +10,38 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
-from enbloc.api.meta import Obj, is_terminating, name_of, namespace_of, uid_of
-from enbloc.api.pod_amounts import Amounts
-from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.api.pods import POD, node_of
+from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.writes import EmitEvent, Refused, WatchEvent
+from enbloc.cluster.embedded.api.pods import POD, is_finished, node_of
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes import pod_status
-from enbloc.cluster.embedded.nodes.backoff import Backoff
-from enbloc.cluster.embedded.nodes.kubelets import Kubelets
-from enbloc.cluster.embedded.nodes.node_pool import Key
-from enbloc.cluster.embedded.nodes.pod_script import PodScript, read_script
-from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, RunningContainer
+from enbloc.cluster.embedded.nodes.node_pool import NODE, NodePool
+from enbloc.cluster.embedded.nodes.pod_script import read_script
+from enbloc.cluster.embedded.nodes.simulated_pod import Key, SimulatedPod
 from enbloc.stale_heap import StaleHeap
 from enbloc.units import SECOND, format_timestamp
 
-BACKOFF = Backoff()
 NAMES_BOUND = 100_000
 """Attempts and restarts are counted for at most this many pod names, the latest ones."""
 STALE_SLACK = 1_000
 """Stale steps that are kept before the heap is compacted."""
 
-Stage = Literal["assigned", "starting", "running", "backing off", "stopping", "ended"]
 Action = Literal["admit", "start", "exit", "deadline", "remove"]
-
-
-class SimulatedPod:
-    """One pod (one UID) on its node."""
-
-    __slots__ = (
-        "admitted_ns",
-        "amounts",
-        "backoff_ns",
-        "deadline_ns",
-        "key",
-        "last_end",
-        "node",
-        "restarts",
-        "script",
-        "stage",
-        "started_ns",
-        "turn",
-        "uid",
-    )
-
-    def __init__(self, pod: Obj, speed: float) -> None:
-        self.key: Key = (namespace_of(pod), name_of(pod))
-        self.uid = uid_of(pod)
-        self.node = node_of(pod)
-        self.script: PodScript = read_script(pod).at_speed(speed)
-        self.stage: Stage = "assigned"
-        self.turn = 0  # steps planned in an earlier turn are stale
-        self.admitted_ns: int | None = None
-        self.amounts: Amounts = {}
-        self.started_ns = 0
-        self.restarts = 0
-        self.backoff_ns = 0
-        self.last_end: tuple[str, str, int] | None = None
-        self.deadline_ns: int | None = None
 
 
 Step = tuple[int, Action, SimulatedPod]
 """The turn in which it was planned, what to do, and for which pod."""
 
 
-class NodePlayer(Kubelets[SimulatedPod]):
-    """Simulates every pod that is bound to a node; containers start, run and stop `speed` times as fast as scripted."""
+class NodePlayer:
+    """Simulates every pod that is bound to a node; containers start, run and stop `speed` times as fast as scripted. It
+    reads a watch and writes to the store, on the store's thread."""
 
     def __init__(self, store: Store, speed: float = 1.0) -> None:
-        super().__init__(store)
+        self._store = store
+        self._pool = NodePool(store, self._forget)
         self._speed = speed
         self._run_time_of: Callable[[Obj], int | None] = lambda pod: None
         """The run time to assume of a pod whose annotations say none."""
@@ -98,7 +60,15 @@ class NodePlayer(Kubelets[SimulatedPod]):
             "deadline": self._exceed_deadline,
             "remove": self._remove,
         }
-        self._begin()
+        self._watch = store.watch((NODE, POD), store.version)
+        for kind in (NODE, POD):
+            for obj in store.list(kind)[0]:
+                self._observe(WatchEvent("ADDED", kind, obj))
+
+    def observe(self) -> None:
+        """Reads the store's events."""
+        for event in self._watch.drain():
+            self._observe(event)
 
     def due(self) -> int | None:
         """When the next step is due; `None` if none is."""
@@ -171,28 +141,40 @@ class NodePlayer(Kubelets[SimulatedPod]):
         called with the deleted one, and with the part of the run time that is done."""
         self._checkpoint = checkpoint
 
-    def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
-        if self._store.get(POD, namespace, pod) is None:
-            raise Refused(404, "NotFound", f'pods "{pod}" not found')
-        raise Refused(400, "BadRequest", f"pod {pod} is simulated and has no output (--runtime process runs it)")
-
-    def enter(self, namespace: str, pod: str, container: str) -> RunningContainer:
-        if self._store.get(POD, namespace, pod) is None:
-            raise Refused(404, "NotFound", f'pods "{pod}" not found')
-        raise Refused(400, "BadRequest", f"pod {pod} is simulated and runs no process (--runtime process runs it)")
-
-    def measure(self) -> None:
-        """Nothing: simulated pods use what they request."""
-
     def close(self) -> None:
         self._watch.close()
 
     # -- events
 
-    def _track(self, pod: Obj) -> SimulatedPod:
-        return SimulatedPod(pod, self._speed)
+    def _observe(self, event: WatchEvent) -> None:
+        if event.kind == POD:
+            self._observe_pod(event)
+            return
+        self._pool.observe_node(event)
+        node = name_of(event.obj)
+        if self._pool.is_ready(node):
+            for tracked in self._pool.pods_on(node):
+                if tracked.stage == "assigned":
+                    self._plan(tracked, self._store.now(), "admit")
 
-    def _added(self, tracked: SimulatedPod, pod: Obj) -> None:
+    def _observe_pod(self, event: WatchEvent) -> None:
+        pod = event.obj
+        is_over = event.type == "DELETED" or is_finished(pod)
+        tracked = self._pool.pod((namespace_of(pod), name_of(pod)))
+        if tracked is not None and (is_over or tracked.uid != uid_of(pod)):
+            self._forget(tracked)
+            tracked = None
+        if is_over or not node_of(pod):
+            return
+        if tracked is not None:
+            self._changed(tracked, pod)
+        elif not is_terminating(pod) or pod["metadata"].get("deletionGracePeriodSeconds"):
+            self._assign(SimulatedPod(pod, self._speed), pod)
+        # else: its kubelet has stopped it already, and only finalizers keep the object
+
+    def _assign(self, tracked: SimulatedPod, pod: Obj) -> None:
+        """The pod was bound to its node: its admission is due now."""
+        self._pool.assign(tracked)
         self._plan(tracked, self._store.now(), "admit")
         self._report_faults(tracked)
         self._changed(tracked, pod)
@@ -221,7 +203,8 @@ class NodePlayer(Kubelets[SimulatedPod]):
 
     def _report_faults(self, tracked: SimulatedPod) -> None:
         for fault in tracked.script.faults:
-            self._warn(tracked, "BadAnnotation", fault)
+            ref = Ref(POD, *tracked.key)
+            self._store.emit(EmitEvent(ref, tracked.uid, "Warning", "BadAnnotation", fault, "nodes"))
 
     def _keep_done(self, tracked: SimulatedPod, pod: Obj, checkpoint: Callable[[Obj, int], None]) -> None:
         done_ns = self._done.pop(tracked.key, 0) + self._store.now() - tracked.started_ns
@@ -230,11 +213,19 @@ class NodePlayer(Kubelets[SimulatedPod]):
             self._done.popitem(last=False)
         checkpoint(pod, done_ns)
 
-    def _node_is_ready(self, tracked: SimulatedPod) -> None:
-        if tracked.stage == "assigned":
-            self._plan(tracked, self._store.now(), "admit")
+    def _current(self, tracked: SimulatedPod) -> Obj | None:
+        """The pod's object, if it still has the same UID."""
+        pod = self._store.get(POD, *tracked.key)
+        return pod if pod is not None and uid_of(pod) == tracked.uid else None
+
+    def _write(self, tracked: SimulatedPod, status: dict[str, Any]) -> None:
+        try:
+            self._store.patch(Ref(POD, *tracked.key), {"status": status}, "status", tracked.uid)
+        except Refused:
+            pass  # the pod was deleted meanwhile; the watch will report it
 
     def _forget(self, tracked: SimulatedPod) -> None:
+        """The pod is deleted, finished or evicted: no step of it is left, and its node gets its resources back."""
         tracked.turn += 1
         tracked.stage = "ended"
         tracked.deadline_ns = None
@@ -338,7 +329,7 @@ class NodePlayer(Kubelets[SimulatedPod]):
             return
         self._count_restart(tracked)
         tracked.last_end = end
-        delay_ns, tracked.backoff_ns = BACKOFF.after(tracked.backoff_ns, now_ns - tracked.started_ns)
+        delay_ns = tracked.restart_delay_ns(now_ns - tracked.started_ns)
         if not delay_ns:
             self._start(tracked, pod, now_ns)
             return

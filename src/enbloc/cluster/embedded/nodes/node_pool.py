@@ -1,49 +1,34 @@
 """The nodes and the pods assigned to them: resource accounting, and eviction of pods whose node is gone.
 
-Both node runtimes account alike: they admit pods as a kubelet does, evict the pods of deleted nodes, report nodes that
-fail and recover. Running a pod on its node is left to the runtime.
+It admits pods as a kubelet does, evicts the pods of deleted nodes, and reports nodes that fail and recover. What a pod
+does on its node is left to `NodePlayer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
-from enbloc.api.pod_amounts import Amounts, pod_amounts
+from enbloc.api.pod_amounts import pod_amounts
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.pods import POD, condition, node_of, with_conditions
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes.node import KubeletNode
+from enbloc.cluster.embedded.nodes.simulated_pod import Key, SimulatedPod
 
 NODE = "Node"
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
-Key = tuple[str, str]
-"""Namespace and name of a pod."""
 
-
-class AssignedPod(Protocol):
-    """One pod (one UID) on its node."""
-
-    key: Key
-    uid: str
-    node: str
-    amounts: Amounts
-    admitted_ns: int | None
-
-
-P = TypeVar("P", bound=AssignedPod)
-
-
-class NodePool(Generic[P]):
+class NodePool:
     """Nodes by name and the pods on them. `forget` stops a pod without a word to the API; it must call `release`."""
 
-    def __init__(self, store: Store, forget: Callable[[P], None]) -> None:
+    def __init__(self, store: Store, forget: Callable[[SimulatedPod], None]) -> None:
         self._store = store
         self._forget = forget
-        self._pods: dict[Key, P] = {}
-        self._on: dict[str, dict[Key, P]] = {}
+        self._pods: dict[Key, SimulatedPod] = {}
+        self._on: dict[str, dict[Key, SimulatedPod]] = {}
         self._nodes: dict[str, KubeletNode] = {}
         self._node_count = 0
         self._deleted: dict[str, None] = {}  # nodes whose pods are yet to be evicted
@@ -53,13 +38,13 @@ class NodePool(Generic[P]):
         """Whether `evict_orphans` has something to do."""
         return bool(self._deleted)
 
-    def pod(self, key: Key) -> P | None:
+    def pod(self, key: Key) -> SimulatedPod | None:
         return self._pods.get(key)
 
-    def pods(self) -> list[P]:
+    def pods(self) -> list[SimulatedPod]:
         return list(self._pods.values())
 
-    def pods_on(self, node: str) -> list[P]:
+    def pods_on(self, node: str) -> list[SimulatedPod]:
         return list(self._on.get(node, {}).values())
 
     def node(self, name: str) -> KubeletNode | None:
@@ -86,12 +71,12 @@ class NodePool(Generic[P]):
             if pod.admitted_ns is not None:
                 node.allocate(pod.amounts)
 
-    def assign(self, pod: P) -> None:
+    def assign(self, pod: SimulatedPod) -> None:
         """Tracks a pod that is bound to its node; it is not admitted yet and uses nothing."""
         self._pods[pod.key] = pod
         self._on.setdefault(pod.node, {})[pod.key] = pod
 
-    def admit(self, pod: P, obj: Obj, now_ns: int) -> tuple[str, str] | None:
+    def admit(self, pod: SimulatedPod, obj: Obj, now_ns: int) -> tuple[str, str] | None:
         """Allocates the pod's requests on its node, which is ready; or the reason and message of its rejection."""
         node = self._nodes[pod.node]
         amounts = pod_amounts(obj["spec"])
@@ -102,7 +87,7 @@ class NodePool(Generic[P]):
             node.allocate(amounts)
         return rejection
 
-    def release(self, pod: P) -> None:
+    def release(self, pod: SimulatedPod) -> None:
         """The pod leaves its node, which gets its resources back."""
         if self._pods.get(pod.key) is pod:
             del self._pods[pod.key]

@@ -3,6 +3,8 @@
 Text that users write and the program needs as a number is parsed here, once. No floats: a quantity is a Python integer
 of nano-units, a duration and a time one of nanoseconds. Invalid text raises `ValueError` with a sentence for the user;
 the caller adds the field.
+
+Times are integers because floats round: ten delays of 0.1 s are not 1 s, and a rule's ≥ must mean what it says.
 """
 
 from __future__ import annotations

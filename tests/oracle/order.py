@@ -175,7 +175,7 @@ def g3_is_expected(world: World, gang: Gang) -> bool:
 
 
 def g3_surplus_waits(world: World, gang: Gang) -> bool:
-    """G3: minima of gangs that were enqueued and whose pods are being made come first, for 5 s (decision 0020)."""
+    """G3: minima of gangs that were enqueued and whose pods are being made come first, for 5 s."""
     waits = False
     for other in world["gangs"].values():
         if other["queue"] != gang["queue"] or not g3_is_expected(world, other) or other["enqueued_at"] is None:

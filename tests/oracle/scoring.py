@@ -1,4 +1,4 @@
-"""Which of the nodes that fit is chosen: the documented scores (decisions 0008, 0014), ties to the first in rank.
+"""Which of the nodes that fit is chosen: the documented scores (decision 0014), ties to the first in rank.
 
 The rules leave the choice free. The oracle makes the engine's choice, so that two runs can be compared step by step.
 """

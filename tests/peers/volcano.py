@@ -80,7 +80,7 @@ _BY_NAME = [
         "a tier name that no HyperNode has is the whole cluster",
         [NAMED[:2], FOUR_NODES, by_name(2, 3, "absent", "n1 n2")],
         on={"p3": "n3 n4"},
-        differs="N1: a constraint that names what does not exist holds the gang (decision 0106)",
+        differs="N1: a constraint that names what does not exist holds the gang",
     ),
 ]
 

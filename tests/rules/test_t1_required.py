@@ -118,7 +118,7 @@ def test_t1_in_every_dialect(trees, narrow, wide) -> None:  # type: ignore[no-un
 
 
 def test_t1_n1_a_hard_tier_waits_where_no_hyper_node_exists() -> None:
-    """Decision 0106: not the whole cluster. It starts when HyperNodes are created (T8)."""
+    """N1: not the whole cluster. It starts when HyperNodes are created (T8)."""
     answer = simulate(r.nodes({"a": 1, "b": 1}), r.volcano("g", 4, 1), until="5s")
     assert not answer.bound()
     assert answer.why("default/g") == "its topology constraint cannot be met: no HyperNode exists"

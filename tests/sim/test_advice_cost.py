@@ -1,4 +1,4 @@
-"""What trials may cost is counted (decision 0099): each of the first 20 gangs gets its own, and none runs for days."""
+"""What trials may cost is counted: each of the first 20 gangs gets its own, and none runs for days."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 An annotation records which minima were defaulted, so that they follow the replicas when the job is scaled (M2): in the
 spec a default looks like any other number.
+
+Strict is the default. A job's minimum over roles that have none means "any pods", which few authors mean: the gang
+would start without its master. `relaxed` accepts what Volcano accepts.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The simulation goes on from the objects of a cluster at an instant, as after a r
 admission, controllers, scheduler and nodes. A trial continues a fork of it in virtual time. What the trials for a gang
 cost is bounded by `WORK`, the length of each by `MOST_INSTANTS` (that of a forecast by `MOST_FORECAST_INSTANTS`) and,
 where only timers are left, by `QUIET_NS`. All times are nanoseconds since that instant.
+
+Work is bounded, not time: two runs of `sim` must agree.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 This module knows the file's keys. Actions and tiers, the part that comes from Volcano, are read by `volcano`; single
 values by `values`.
+
+A name that Volcano ships and that has no counterpart here is accepted and named at start. Any other unknown name is an
+error: its author believes a policy to be in effect that is not, and warnings are not read.
 """
 
 from collections.abc import Iterator

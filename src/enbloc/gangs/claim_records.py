@@ -7,6 +7,10 @@ it has digests in their place (`brief`): its readers know the names of members, 
 that match. A brief record is packed (`packed_slots`): 20,000 pods on 10,000 nodes take 190 KiB.
 The scheduler writes a record with a keyed digest before it (`sealed`), and counts those whose digest verifies (S2);
 `read` takes either, for commands that show records and have no key.
+
+All records of a gang share one bound and stay on one object, so that the API server makes each write atomic. Split
+over several objects, a crash between two parts would lose the claim. A claim whose record does not fit beside the
+others is not made, and the gang's object says so.
 """
 
 from __future__ import annotations

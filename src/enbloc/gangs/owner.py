@@ -3,6 +3,9 @@
 For workloads whose operator writes no PodGroup. Which kinds these are, where their minimum is and what a role is says
 `config.owner_kinds`; this module finds the owner of a pod and counts nothing. Such a gang has no object of ours: its
 conditions and its claim record are on its pods.
+
+Off on a cluster unless the config asks for it: pods that were scheduled one by one before an upgrade would wait for
+each other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """Where a gang, or its pods of one role, must or should be together (T1, T2), read from the dialects' fields.
 
 A `TopologyConstraint` names a tree of nodes and levels of it. Trees are the engine's (`engine/tables/node_trees`).
+
+A required tier that no HyperNode can stand for holds the gang (N1). Volcano takes the whole cluster for it, so that
+`hard` means nothing until HyperNodes are discovered. A tier above the highest that exists is the whole cluster, as in
+Volcano.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""All objects that `enbloc install` prints, in an order in which they can be applied."""
+"""All objects that `enbloc install` prints, in an order in which they can be applied.
+
+It has no object of our own kinds: kubectl looks up every kind before it applies, so a Queue beside its definition
+would fail. A controller creates the first queues. Fields that a process writes (`caBundle`, the Secret's data) are
+left out, so that the manifest can be applied again.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ Lines are JSON, compressed in a thread of its own:
 
 Segments are cut when nothing is under way: there a scheduler that starts anew decides the same (I5). When the files
 exceed their limit, the oldest segment is folded into `base.jsonl.gz`, the objects as they were at its end.
+
+Requests to the API are not recorded: a replay of them would depend on the timing of a network.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 
 class WritePriority(IntEnum):
     COMPLETION = 0
-    """The later writes of a decision whose first were sent: a gang is complete before the next one begins."""
+    """The later writes of a decision whose first were sent: a gang is complete before the next one begins. Otherwise
+    the last Binding of each gang of a backlog would wait behind the first ones of all."""
     DECISION = 1
     """Bindings, claims, evictions, phases."""
     CONTROLLER = 2

@@ -3,6 +3,10 @@
 A `WritePlan` carries a decision out: Bindings, claim records, evictions. A `StatusUpdate` reports on it: conditions, a
 phase, an Event; of one object only the latest counts, and nothing but a phase is waited for. `translate` makes both,
 `executor` and `status_writer` write them.
+
+An eviction is a deletion after the condition `DisruptionTarget`, not the eviction subresource. The subresource could
+refuse the third victim when two are gone; budgets are respected where victims are chosen, for a plan as a whole (P2).
+It would also refuse to evict a partial gang (G11), and replace our reason by its own.
 """
 
 from __future__ import annotations

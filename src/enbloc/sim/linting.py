@@ -1,6 +1,10 @@
 """Admission offline: the objects of manifests after mutation, and every fault with its place.
 
 If the files define queues (or priority classes), no others exist; if they define none, every name is assumed to exist.
+
+A Job that names another scheduler is checked as far as its kind's definition goes. `lint` also warns of what would be
+refused if the name were ours. A job plugin of Volcano without a counterpart here is accepted with a Warning: it keeps
+no pod from a node (N1).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The mutating webhook refuses too, with every fault. If it allowed an invalid object, the API server would validate it
 against its schema next and stop there, and the user would get only a part of the faults.
+
+Before a refusal the objects that the rules looked up are fetched, and the rules run again: no request is refused
+because of a cache alone. Pods are never refused, so a failure of this webhook delays no pod of others.
 """
 
 from __future__ import annotations

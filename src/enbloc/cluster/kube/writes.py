@@ -184,7 +184,7 @@ class Writer:
         raise refusal(answer)
 
     async def _evict(self, write: EvictPod) -> Obj | None:
-        """Sets the condition and deletes; see `docs/decisions/0030`."""
+        """Sets the condition and deletes; `runtime.write_plans` says why."""
         ref = Ref("Pod", write.namespace, write.name)
         pod = await self._same(ref, write.uid)
         if not is_terminating(pod):

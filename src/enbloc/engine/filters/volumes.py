@@ -3,6 +3,9 @@
 A claim that waits for its first consumer can be bound where an available volume of sufficient size is reachable, or
 where its StorageClass can provision one. Several claims of one pod never use the same volume; `assumed_volumes` ensures
 the same across pods. Capacity of provisioners and attach limits (CSI) are not considered.
+
+A gang is bound without waiting for provisioners. kube-scheduler waits for them; for a gang that would be a hold of all
+members that no object records. A pod whose volume is missing waits on its node, as it does for an image.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: how many of which pods may be evicted (P2).
 
 Counted from the observed pods, as the disruption controller does, and updated pod by pod. They are not checked again
-when an eviction is carried out (`docs/decisions/0030-eviction-is-a-deletion-with-a-condition.md`).
+when an eviction is carried out (`runtime/write_plans`).
 """
 
 from __future__ import annotations

@@ -172,3 +172,15 @@ def test_t2_of_equal_rooms_the_fuller_domain(racks: Any, count: int, asked: Any,
     gang = r.kueue("g", count, cpu=2, at="5s", **asked)
     answer = simulate(TREE, r.nodes(racks, "one", cpu=7), busy, gang)
     assert r.racks_of(answer.nodes("g")) == found
+
+
+def test_t2_o2_no_domain_without_room_is_preferred_for_pods_that_may_be_chosen() -> None:
+    """Of three pods one is needed: the first, though rack a, which is full, comes before rack b for its segment."""
+    notes = r.kai_annotations("dc", preferred=r.RACK) | {
+        "kai.scheduler/segment-size": "2",
+        "kai.scheduler/segment-topology-preferred-placement": r.RACK,
+    }
+    pods = [m.pod(f"g-{n}", 1, group="g", annotations=notes) for n in range(3)]
+    tree = r.topology("dc", r.RACK, group=r.KAI)
+    answer = simulate(tree, r.nodes({"a": [0], "b": [1]}), m.podgroup("g", 1), pods)
+    assert answer.order("g") == ["g-0"]

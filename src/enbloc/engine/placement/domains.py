@@ -202,11 +202,12 @@ class Domains:
             yield Option(self._part, np.ones(self._state.nodes.count, np.bool_), None, ())
 
     def _single(self, level: Level) -> Iterator[Option]:
-        """Domains in which all tasks might fit, the smallest room first, then the fullest."""
+        """Domains in which all tasks might fit, the smallest room first, then the fullest. Those without any room come
+        last: tasks that may be chosen would be passed over there."""
         counts = self.counts(level)
         fits = (counts >= self._needed[:, None]).all(axis=0) & self.may_use(level)
-        fitting = np.flatnonzero(fits)
-        keys = (level.positions(), self.free_shares(level), counts.sum(axis=0))
+        fitting, room = np.flatnonzero(fits), counts.sum(axis=0)
+        keys = (level.positions(), self.free_shares(level), room, room <= 0)
         for domain in fitting[np.lexsort([key[fitting] for key in keys])].tolist():
             yield Option(self._part, level.rows_of(domain), level, (domain,))
 

@@ -152,7 +152,9 @@ class Groups:
     def _is_known(self, gang: GangState) -> bool:
         if self._names and any(gang.key not in self._names.get(name, (gang.key,)) for name in _names_of(gang.spec)):
             return False  # a list names it
-        if not _is_special(gang.spec) and gang.key not in self._of and gang.key not in self._awaiting:
+        if _is_special(gang.spec) != (gang.key in self._of):
+            return False  # one that a list names may have become NonStrict since
+        if gang.key not in self._of and gang.key not in self._awaiting:
             return True
         return self._known.get(gang.key) == gang.spec.group
 

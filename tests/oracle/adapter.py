@@ -119,17 +119,20 @@ def fair_settings(config: Config) -> dict[str, Any] | None:
 
 
 class _HardOfHearing:
-    """Stands where the control plane has its scheduler: the oracle reads everything anew, and listens to one kind of
-    event alone: that a SchedulingSpec was deleted is written nowhere (decision 0018), and it may be gone before the
-    oracle reads."""
+    """Stands where the control plane has its scheduler: the oracle reads everything anew, and listens to what is
+    written nowhere and may be over before it reads: that a SchedulingSpec was deleted (decision 0018), and that a gang
+    without an object had no pod for a moment (Words)."""
 
-    kinds = frozenset({"SchedulingSpec.arbitrator.incubator.k8s.io"})
+    kinds = frozenset({"SchedulingSpec.arbitrator.incubator.k8s.io", "Pod"})
 
-    def __init__(self, deleted: list[Obj]) -> None:
+    def __init__(self, deleted: list[Obj], pods: list[tuple[str, Obj]]) -> None:
         self._deleted = deleted
+        self._pods = pods
 
     def observe(self, event: Any) -> None:
-        if event.type == "DELETED":
+        if event.kind == "Pod" and event.type in ("ADDED", "DELETED"):
+            self._pods.append((event.type, event.obj))
+        elif event.type == "DELETED":
             self._deleted.append(event.obj)
 
 
@@ -143,10 +146,14 @@ class OraclePlane:
         self._config = config
         self._memory = memory
         memory["has_started"] = True
+        memory["pods_that_came_or_went"].clear()
+        memory["members"].clear()
         self._cycle, self._due, self._pending = cycle, due, pending
         self._now = 0
         self._controllers = ControlPlane(store, config, scheduler_names(config, alone=True), simulated_key_pair)
-        self._controllers.scheduler = _HardOfHearing(memory["deleted_specs"])  # type: ignore[assignment]
+        self._controllers.scheduler = _HardOfHearing(  # type: ignore[assignment]
+            memory["deleted_specs"], memory["pods_that_came_or_went"]
+        )
         self._reconcilers = self._controllers._controllers
 
     def reconcile(self, now: int) -> bool:

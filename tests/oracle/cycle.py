@@ -39,6 +39,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     world["groups"], world["started"] = groups.k7_groups(world), set()
     usage.g12_begin(world)
     records.words_records_that_are_left(world)
+    records.words_gangs_that_went(world)
     minima.g7_satisfied(world)
     groups.k8_hold_clocks(world)
     groups.k6_holds_that_stand(world)
@@ -135,10 +136,15 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
 
 
 def run(
-    documents: list[dict[str, Any]], settings: dict[str, Any] | None, hints: Any, until: int | None
+    documents: list[dict[str, Any]],
+    settings: dict[str, Any] | None,
+    hints: Any,
+    until: int | None,
+    *,
+    marks_go: bool = False,
 ) -> tuple[Any, list[str]]:
     """A whole simulation with the oracle as its scheduler, and which promises the engine's choices broke."""
     config = adapter.configured(settings)
-    memory = records.new_memory(hints)
+    memory = records.new_memory(hints, marks_go=marks_go)
     result = adapter.run_oracle(documents, config, memory, cycle, due, pending, until)
     return result, memory["violations"]

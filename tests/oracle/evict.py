@@ -125,7 +125,8 @@ def p1_plan(world: World, unit: list[Gang], action: str, *, last: bool) -> dict[
     if promises.k7_asked(world, unit):
         return None  # which of several sets of victims reaches `minResources` is left open
     chosen = own_plan(world, unit, allowed, action)
-    return {"victims": [task for one in chosen for task in one]} if chosen else None
+    victims = {task["uid"]: task for one in chosen or () for task in one}  # its surplus goes with a whole gang
+    return {"victims": list(victims.values())} if chosen else None
 
 
 def chosen_plans(plans: list[Any], hidden: list[Any]) -> list[list[Any]]:

@@ -70,7 +70,7 @@ def victim_units(world: World, unit: list[Gang], action: str) -> list[list[Task]
         if rest and all(p2_may_leave(world, task) for task in members):
             losing = [mate for mate in mates if any(is_bound(world, task) for task in mate["tasks"])]
             if all(may_take_from(world, unit, mate, action) for mate in losing) and gang["key"] not in needed:
-                allowed.append(rest)
+                allowed.append(members)
     return allowed
 
 

@@ -116,7 +116,8 @@ def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
     """K5: every gang of the group's minima, or nothing. K6: a NonStrict group holds what fits."""
     keys = k7_group_of(world, gang)
     if k6_is_incomplete(world, keys):
-        k6_hold(world, keys, k6_would_hold(world, keys))
+        if not world.get("opened"):  # nothing is held on nodes that are reserved for others (R5)
+            k6_hold(world, keys, k6_would_hold(world, keys))
         return reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
     waiting = unit(world, keys)
     non_strict = is_non_strict(world, keys)

@@ -243,6 +243,20 @@ def covers(mark: dict[str, Any], gang: Gang) -> bool:
     return all(mark["roles"].get(role, 0) >= count for role, count in gang["minima"].items())
 
 
+def started(world: World, gang: Gang) -> set[str]:
+    """Its members that were bound, also those that have ended since."""
+    known = ("bound", "succeeded", "failed")
+    return {task["uid"] for task in gang["tasks"] if task["status"] in known or task["uid"] in world["placed"]}
+
+
+def g11_mark_is_gone(world: World, gang: Gang) -> None:
+    """G11, Words: the pod with the mark went while no scheduler ran: its gang was committed, and that its minima were
+    larger is not known any more."""
+    mark = world["memory"]["satisfied"][gang["key"]]
+    mark["total"] = min(mark["total"], gang["minimum"])
+    mark["roles"] = {role: min(count, gang["minima"].get(role, 0)) for role, count in mark["roles"].items()}
+
+
 def remember_bound(world: World, gang: Gang) -> None:
     """The minima of the present wave are bound by the decision that is being carried out."""
     roles = {role: count for role, count in gang["minima"].items() if role not in gang["behind"]}

@@ -208,7 +208,7 @@ def g8_awaited_room(world: World, gang: Gang, rooms: dict[tuple[Any, ...], Room]
     above.sort(key=lambda one: g8_order(one, MINIMA))
     chosen = tuple(other["key"] for other in above)
     is_put_off = not g8_engine_binds(world, gang)
-    if chosen in rooms and not (rooms[chosen][1] and is_put_off):
+    if chosen in rooms and not (rooms[chosen][1] and is_put_off and g8_has_room_beside(world, gang, rooms[chosen][0])):
         return rooms[chosen]
 
     def leaves_it_none(way: dict[str, Any]) -> bool:

@@ -142,7 +142,7 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task, among: Collect
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
         return None
     freely = world.get("awaited_freely") or world.get("shadow")
-    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if freely else {}
+    hint = bound_or_held(world) if freely else {}
     free = conservative.r8_free_for(world, trial, task)
     nodes = [
         node
@@ -162,6 +162,12 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task, among: Collect
         if best is None or points > best[0]:
             best = (points, node["name"])
     return best[1] if best else None
+
+
+def bound_or_held(world: World) -> dict[Any, str]:
+    """Where the engine binds pods at this instant, or holds them: pod -> node."""
+    engine = world["memory"]["hints"].get(world["now"], {})
+    return {**engine.get("held", {}), **engine.get("bound", {})}
 
 
 # ---- G2
@@ -348,7 +354,7 @@ def templates_fit_within(
         return True
     if any(affinity.is_about_others(world, before, task) for task in tasks):
         return False  # decision 0023: there task after task decides
-    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    hint = bound_or_held(world)
     beside = copy_trial(before)
     for task in world["tasks"]:
         node = hint.get((task["namespace"], task["name"]))

@@ -14,18 +14,23 @@ World = dict[str, Any]
 Gang = dict[str, Any]
 
 
-def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]:
+def new_memory(hints: dict[int, dict[Any, str]] | None = None, *, marks_go: bool = False) -> dict[str, Any]:
     """What rules say is remembered. It outlives a restart of the scheduler (G11, R7, K8).
 
     `hints` are the engine's choices where a rule leaves the choice free; the oracle checks them before it takes one.
+    `marks_go`: pods that go while no scheduler runs are those with the commit marks (Words).
     """
     return {
         "satisfied": {},  # G7: gang -> the minima that were bound
+        "started": {},  # G11: gang -> its members that were bound, one of which carries its mark
+        "marks_go": marks_go,
         "claims": {},  # Words: gang and kind -> slots (pod UID -> node)
         "clocks": {},  # K8: gang -> when its clock started
         "clocks_stand": set(),  # K8: gangs whose clocks do not run
         "clocks_since": 0,  # K8: the time of the last cycle
         "homes": {},  # Words: gang -> UID of the object that carries its records
+        "members": {},  # Words: gang -> UIDs of its pods
+        "pods_that_came_or_went": [],  # since the last cycle
         "has_started": False,  # whether a scheduler started since the last cycle
         "tried": {},  # M6: gangs that were attempted since they were enqueued
         "evicted_for": {},  # P3: who was evicted for whom
@@ -78,6 +83,7 @@ def write_bindings(world: World) -> None:
 def write_claims(world: World) -> None:
     """One record a gang and kind, on its object, or else on its oldest pod: pod -> node."""
     homes = world["memory"]["homes"] = {}
+    world["memory"]["started"] = {key: minima.started(world, gang) for key, gang in world["gangs"].items()}
     for gang in world["gangs"].values():
         if gang["home"] is None:
             continue
@@ -102,6 +108,29 @@ def words_records_that_are_left(world: World) -> None:
             memory["clocks"].pop(key, None)
             for kind in KINDS:
                 memory["claims"].pop((key, kind), None)
+    for key, uids in memory["started"].items() if memory["marks_go"] else ():
+        gang = world["gangs"].get(key)
+        if gang is not None and key in memory["satisfied"] and uids - minima.started(world, gang):
+            minima.g11_mark_is_gone(world, gang)
+
+
+def words_gangs_that_went(world: World) -> None:
+    """Words: a gang without an object is gone with its last pod. Pods that come under its name after that, perhaps in
+    the same instant, are a new gang."""
+    memory = world["memory"]
+    for what, pod in memory["pods_that_came_or_went"]:
+        key = dialects.membership(pod, world)["key"]
+        uids = memory["members"].setdefault(key, set())
+        if what == "ADDED":
+            uids.add(pod["metadata"]["uid"])
+            continue
+        uids.discard(pod["metadata"]["uid"])
+        if not uids and (key not in world["gangs"] or world["gangs"][key]["object"] is None):
+            for known in ("clocks", "satisfied", "tried", "evicted_for"):
+                memory[known].pop(key, None)
+            for kind in KINDS:
+                memory["claims"].pop((key, kind), None)
+    memory["pods_that_came_or_went"].clear()
 
 
 def record_of(world: World, gang: Gang, kind: str) -> str | None:

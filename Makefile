@@ -101,8 +101,8 @@ format: $(READY) ## put the code into its format
 
 # Exponents and ratios only: they are much the same on any machine.
 bench: $(READY) ## measure the engine, and fail if costs grow clearly faster than expected
-	$(BIN)/enbloc bench engine
-	$(BIN)/enbloc bench growth --expect benchmarks/growth.json
+	$(BIN)/python -m benchmarks engine
+	$(BIN)/python -m benchmarks growth --expect benchmarks/growth.json
 
 # Builds the control plane the first time (needs Go; 8 to 25 minutes), into a cache outside this folder.
 e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
@@ -150,4 +150,4 @@ lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
 
 clean: ## remove the environment and what the tools left behind
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""The memory of `enbloc run` on a large cluster: `python benchmarks/memory.py --nodes 10000 --pods 200000`.
+"""The memory of `enbloc run` on a large cluster: `python -m benchmarks.memory --nodes 10000 --pods 200000`.
 
 No API server holds such a cluster on two cores, so this process answers as one would: discovery, pages of lists, and
 watches in which nothing happens. Pods are bound and run; each has its own name, UID, addresses, environment, token
@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from enbloc.bench.scheduler_process import SchedulerProcess, enbloc_run
+from benchmarks.scheduler_process import SchedulerProcess, enbloc_run
 
 PAGE = 500
 GANG = 20

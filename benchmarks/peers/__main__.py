@@ -1,4 +1,4 @@
-"""The same gangs on the same API server for Enbloc and its peers, in turn, several times: `python benchmarks/peers`.
+"""The same gangs on the same API server for Enbloc and its peers, in turn, several times: `python -m benchmarks.peers`.
 
 Needs the programs of `make e2e` (a control plane of its own, on loopback: API server and etcd, no kubelets) and builds
 the peers from pinned modules (`programs.py`). Each repeat runs every scheduler once, in the same order, with a loop
@@ -18,24 +18,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers import choice, without_network
+from benchmarks.peers.performance import markdown
+from benchmarks.peers.programs import programs_of
+from benchmarks.peers.rounds import Result, Round, define, note
+from benchmarks.peers.schedulers import BUILD, Scheduler, enbloc, given
+from e2e import binaries, running
+from e2e.control_plane import ControlPlane
+
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
-
-import choice  # noqa: E402
-import without_network  # noqa: E402
-from performance import markdown  # noqa: E402
-from programs import programs_of  # noqa: E402
-from rounds import Result, Round, define, note  # noqa: E402
-from schedulers import BUILD, Scheduler, enbloc, given  # noqa: E402
-
-from e2e import binaries, running  # noqa: E402
-from e2e.control_plane import ControlPlane  # noqa: E402
-
 DOCUMENT = ROOT / "docs" / "performance.md"
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks/peers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--pods", type=int, nargs="+", default=[5000, 10000], help="as many as --nodes")
     parser.add_argument("--gang-size", type=int, nargs="+", default=[1, 20, 500])

@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import choice
-import targets
-from choice import QPS
+from benchmarks.peers import choice, targets
+from benchmarks.peers.choice import QPS
 
 Median = Callable[[Sequence[float]], float]
 
 HEAD = """# Performance
 
-This page is written by `python benchmarks/peers/plan.py`: the same gangs, on the same API server and etcd, for Enbloc,
+This page is written by `python -m benchmarks.peers.plan`: the same gangs, on the same API server and etcd, for Enbloc,
 for its peers, and for a loop that only binds. Each scheduler is a process of its own and is watched from outside. Every
 repeat runs all of them in turn, each between two bare loops, of which `share` is a part: so other load on the machine
 distorts ratios less than figures. Medians, with the least and the largest in brackets. Seconds count from the start of
@@ -31,7 +30,7 @@ BARE_WAITS = ("bare_gang_p50_s", "bare_gang_p99_s")
 NOTES = Path(__file__).parent / "notes.md"
 """What was found by profile: written by hand, below the tables."""
 GROWTH = "{growth}"
-"""Stands in the notes for the table of `enbloc bench growth`."""
+"""Stands in the notes for the table of `python -m benchmarks growth`."""
 LOAD = ("nodes", "pods", "gang_size", "arrive")
 
 

@@ -1,4 +1,4 @@
-"""All of `docs/performance.md` in one run of bounded time: `python benchmarks/peers/plan.py --minutes 35`.
+"""All of `docs/performance.md` in one run of bounded time: `python -m benchmarks.peers.plan --minutes 35`.
 
 Parts run one after the other, the most important first, each as a process of its own that is ended after its time. A
 part for which no time is left is left out, and the page says so. The page is written after every part, from all that
@@ -22,12 +22,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.peers.performance import markdown
+
 ROOT = Path(__file__).parents[2]
-PEERS = Path(__file__).parent
-sys.path[:0] = [str(ROOT / "tests"), str(PEERS)]
-
-from performance import markdown  # noqa: E402
-
+PEERS = ("-m", "benchmarks.peers")
 DOCUMENT = ROOT / "docs" / "performance.md"
 BACKLOG = "backlog"
 GRACE_S = 20.0
@@ -72,7 +70,7 @@ def parts(sizes: Sizes, minutes_of_peers: float) -> Iterator[Part]:
     first = live(BACKLOG, 60 * minutes_of_peers, usual, 20, *backlog)
     arrivals = live("arrivals", 110, usual, 20, *ours, "--arrive", "--no-backlog")
     again = 60 * minutes_of_peers
-    engine = (str(PEERS), "--engine", "--engine-size", *map(str, sizes.engine), "--no-document")
+    engine = (*PEERS, "--engine", "--engine-size", *map(str, sizes.engine), "--no-document")
     yield first
     yield arrivals
     yield Part("engine and simulation", 75, engine)
@@ -81,10 +79,10 @@ def parts(sizes: Sizes, minutes_of_peers: float) -> Iterator[Part]:
     yield live("gangs of 1", 200, usual, 1, *ours, *fast)
     yield live(f"gangs of {sizes.wide}", 160, usual, sizes.wide, *ours, *fast)
     yield live(f"{sizes.many_nodes:,} nodes", 260, many, 20, *ours, *fast)
-    growth = ("-m", "enbloc", "bench", "growth", "-o", "json", "--scale", str(sizes.growth))
+    growth = ("-m", "benchmarks", "growth", "-o", "json", "--scale", str(sizes.growth))
     yield Part("growth", 120, growth, "growth")
     nodes, pods = map(str, sizes.memory)
-    yield Part("memory", 120, (str(ROOT / "benchmarks/memory.py"), "--nodes", nodes, "--pods", pods), "memory")
+    yield Part("memory", 120, ("-m", "benchmarks.memory", "--nodes", nodes, "--pods", pods), "memory")
     yield live("backlog, third repeat, without slow peers", 190, usual, 20, *ours, *fast)
     yield arrivals._replace(name="arrivals, third repeat")
 
@@ -92,7 +90,7 @@ def parts(sizes: Sizes, minutes_of_peers: float) -> Iterator[Part]:
 def _live(sizes: Sizes) -> Any:
     def part(name: str, about_s: float, load: tuple[int, int], gang_size: int, *words: str) -> Part:
         nodes, pods = map(str, load)
-        fixed = (str(PEERS), "--nodes", nodes, "--pods", pods, "--gang-size", str(gang_size), "--repeats", "1")
+        fixed = (*PEERS, "--nodes", nodes, "--pods", pods, "--gang-size", str(gang_size), "--repeats", "1")
         bound = ("--at-most", str(sizes.at_most_s), "--no-build", "--no-document")
         return Part(name, about_s, (*fixed, *bound, *words), load=(*load, gang_size))
 
@@ -140,7 +138,7 @@ class Run:
         words += [word for name in self._too_slow(part) for word in ("--without", name)]
         if not part.result:
             words += ["--results", str(self._results)]
-        path = os.pathsep.join(str(ROOT / one) for one in ("src", "tests"))
+        path = os.pathsep.join(str(ROOT / one) for one in ("src", "."))
         process = subprocess.Popen(
             words, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
         )
@@ -208,7 +206,7 @@ def note(text: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks/peers/plan.py", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.plan", description=__doc__)
     parser.add_argument("--minutes", type=float, default=35.0, help="after which no part goes on")
     parser.add_argument("--results", type=Path, default=Path("peers.jsonl"), help="a file of JSON lines, continued")
     parser.add_argument("--backlog-minutes", type=float, default=8.0, help="of one repeat with all peers")

@@ -3,7 +3,7 @@
 `go/NAME/go.mod` pins each with all that it requires and replaces, so that nothing is resolved here. A module's archive
 has what the project ships besides code: its definitions are read there when a benchmark runs, and none is copied.
 
-    python benchmarks/peers/programs.py        # build what is missing, print where it is
+    python -m benchmarks.peers.programs        # build what is missing, print where it is
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-sys.path[:0] = [str(Path(__file__).parents[2] / "tests")]  # run as a script, too
-
-from e2e import binaries  # noqa: E402
-from e2e.binaries import Program  # noqa: E402
+from e2e import binaries
+from e2e.binaries import Program
 
 MODULES: Final = Path(__file__).parent / "go"
 KUBERNETES: Final = "k8s.io/kubernetes"

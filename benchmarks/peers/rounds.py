@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from schedulers import Commands, Scheduler
-
+from benchmarks.live import Run, measure, rank, shares
+from benchmarks.live_bench import Bare, LiveBench
+from benchmarks.live_load import Load
+from benchmarks.peers.schedulers import Commands, Scheduler
 from e2e.api import Json
 from e2e.control_plane import ControlPlane
-from enbloc.bench.live import Run, measure, rank, shares
-from enbloc.bench.live_bench import Bare, LiveBench
-from enbloc.bench.live_load import Load
 from enbloc.cluster.kube import KubeCluster, connect
 
 MOST_BARE: Final = 2_500

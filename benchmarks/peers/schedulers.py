@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import choice
 import yaml
-from choice import QPS
-from programs import KUBE_SCHEDULER, PEERS
 
+from benchmarks.live_load import QUEUE
+from benchmarks.peers import choice
+from benchmarks.peers.choice import QPS
+from benchmarks.peers.programs import KUBE_SCHEDULER, PEERS
+from benchmarks.scheduler_process import enbloc_run
 from e2e import binaries
-from enbloc.bench.live_load import QUEUE
-from enbloc.bench.scheduler_process import enbloc_run
 from operators.programs import source
 
 GATES: Final = "GenericWorkload=true,GangScheduling=true"

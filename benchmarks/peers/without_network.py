@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from benchmarks import engine as engine_bench
+from benchmarks import load as loads
+from benchmarks.growth_cases import CASES
 from enbloc import config as configs
 from enbloc import garbage_collector
-from enbloc.bench import engine as engine_bench
-from enbloc.bench import load as loads
-from enbloc.bench.growth_cases import CASES
 from enbloc.engine.decisions import Bind
 from enbloc.engine.engine import Engine
 from enbloc.gangs.model import GangKey

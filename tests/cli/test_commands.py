@@ -62,8 +62,16 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    for word in ("sim", "lint", "config", "bench", "enbloc sim examples/quickstart.yaml"):
+    for word in ("sim", "lint", "config", "enbloc sim examples/quickstart.yaml"):
         assert word in done.stdout
+
+
+def test_benchmarks_are_not_installed_and_the_old_command_says_where_they_are() -> None:
+    for words in (["bench"], ["bench", "engine", "--nodes", "5"], ["bench", "--help"]):
+        done = enbloc(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+        says = "benchmarks are not installed: `python -m benchmarks --help`, in a clone of the repository, lists them"
+        assert done.stderr == f"enbloc: {says}\n"
 
 
 @pytest.mark.parametrize("command", ["sim", "lint", "config"])

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from benchmarks.growth_cases import CASES
 from enbloc.api.writes import WatchEvent
-from enbloc.bench.growth_cases import CASES
 from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.filters.stateful.pod_index import PodIndex
 from enbloc.units import Requirement, Selector

@@ -35,8 +35,8 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "install": "Print all objects that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",
     "completion": "Print the completion script of a shell.",
-    "bench": "Run benchmarks against a reference of the same run.",
 }
+_BENCH: Final = "benchmarks are not installed: `python -m benchmarks --help`, in a clone of the repository, lists them"
 
 
 class _ReaderLeft(Exception):
@@ -67,6 +67,10 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """An unknown command is refused with the nearest name."""
+        if args and args[0] == "bench":
+            from enbloc.cli.errors import Refusal
+
+            raise Refusal([_BENCH])
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
             close = difflib.get_close_matches(args[0], _COMMANDS, n=1, cutoff=0.6)
             meant = [arg for arg in args[1:] if arg in _COMMANDS] if args[0] in ("get", "list", "show") else close

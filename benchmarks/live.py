@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.live_bench import Bare, LiveBench, Progress, Seen
+from benchmarks.live_load import KIND_OF, Load
+from benchmarks.scheduler_process import SchedulerProcesses, Used, enbloc_run
 from enbloc.api.writes import Refused
-from enbloc.bench.live_bench import Bare, LiveBench, Progress, Seen
-from enbloc.bench.live_load import KIND_OF, Load
-from enbloc.bench.scheduler_process import SchedulerProcesses, Used, enbloc_run
 from enbloc.cluster.kube import KubeCluster, connect
 
 Commands = Callable[[str, Path], Sequence[Sequence[str]]]

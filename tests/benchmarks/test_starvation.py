@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from enbloc.bench.starvation import Load, figures, run
-from enbloc.bench.starvation_plot import draw
-from enbloc.cli.bench import command
+from benchmarks.__main__ import command
+from benchmarks.starvation import Load, figures, run
+from benchmarks.starvation_plot import draw
 
 LOAD = Load(nodes=6, load=0.95, hours=1, seed=3)
 

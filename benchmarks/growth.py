@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from benchmarks.growth_cases import CASES, Case
 from enbloc import config as configs
 from enbloc import garbage_collector
-from enbloc.bench.growth_cases import CASES, Case
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import CUT_OFF

@@ -12,8 +12,8 @@ import resource
 import time
 from typing import Any, NamedTuple
 
+from benchmarks import load as loads
 from enbloc import config as configs
-from enbloc.bench import load as loads
 from enbloc.engine.decisions import Bind
 from enbloc.engine.engine import Engine
 from enbloc.units import SECOND

@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from enbloc.bench import contention
-from enbloc.cli.bench import command
+from benchmarks import contention
+from benchmarks.__main__ import command
 
 
 @pytest.mark.parametrize("kind", contention.KINDS)

@@ -1,8 +1,8 @@
-"""The figures of `enbloc bench webhook` are there and make sense."""
+"""The figures of `python -m benchmarks webhook` are there and make sense."""
 
 from __future__ import annotations
 
-from enbloc.bench import webhook
+from benchmarks import webhook
 
 
 def test_a_small_run_gives_all_figures() -> None:

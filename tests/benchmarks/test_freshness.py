@@ -1,8 +1,8 @@
-"""The figures of `enbloc bench freshness` are there and make sense."""
+"""The figures of `python -m benchmarks freshness` are there and make sense."""
 
 from __future__ import annotations
 
-from enbloc.bench import freshness
+from benchmarks import freshness
 
 
 def test_the_figures_make_sense() -> None:

@@ -24,8 +24,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from benchmarks import load as loads
 from enbloc import config as configs
-from enbloc.bench import load as loads
 from enbloc.engine.decisions import Bind, Decision, Evict, SetAside
 from enbloc.engine.engine import Engine
 from enbloc.engine.tables.nodes import NodeFacts

@@ -1,10 +1,10 @@
-"""`enbloc bench topology`: the same placements as attempts in every rack, and figures that can be compared."""
+"""`python -m benchmarks topology`: the same placements as attempts in every rack, and figures that can be compared."""
 
 from __future__ import annotations
 
 import pytest
 
-from enbloc.bench import topology
+from benchmarks import topology
 
 
 @pytest.mark.parametrize("racks", [4, 20])

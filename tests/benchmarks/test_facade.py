@@ -1,10 +1,10 @@
-"""The figures of `enbloc bench facade` are there and make sense."""
+"""The figures of `python -m benchmarks facade` are there and make sense."""
 
 from __future__ import annotations
 
 import pytest
 
-from enbloc.bench import facade
+from benchmarks import facade
 
 
 @pytest.mark.parametrize("data", [False, True])

@@ -1,8 +1,8 @@
-"""`bench live`: what it reads of the scheduler's log."""
+"""`python -m benchmarks live`: what it reads of the scheduler's log."""
 
 from __future__ import annotations
 
-from enbloc.bench.live import recorder_figures
+from benchmarks.live import recorder_figures
 from enbloc.runtime.recorder import Cost
 
 

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from benchmarks.live_load import KIND_OF, Gang, Load, bare_pod, gang_of, node
+from benchmarks.scheduler_process import SchedulerProcesses
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, Refused, WatchEvent
-from enbloc.bench.live_load import KIND_OF, Gang, Load, bare_pod, gang_of, node
-from enbloc.bench.scheduler_process import SchedulerProcesses
 from enbloc.cluster.kube import KubeCluster
 from enbloc.runtime.write_queue import MOST
 

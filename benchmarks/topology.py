@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
+from benchmarks import load as loads
 from enbloc import config as configs
-from enbloc.bench import load as loads
 from enbloc.engine.decisions import Bind
 from enbloc.engine.engine import Engine
 from enbloc.gangs.model import GangKey, GangSpec

@@ -1,15 +1,11 @@
-"""The page that `python benchmarks/peers` writes: what a scheduler did not do is not shown as not measured."""
+"""The page that `python -m benchmarks.peers` writes: what a scheduler did not do is not shown as not measured."""
 
 from __future__ import annotations
 
 import statistics
-import sys
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
+from benchmarks.peers.performance import markdown
 
 
 def run(**figures: Any) -> dict[str, Any]:
@@ -19,40 +15,32 @@ def run(**figures: Any) -> dict[str, Any]:
     return {**found, **load, **named, "cpu_s": 2.0, "peak_memory_mb": 0, **figures}
 
 
-def page_of(monkeypatch: pytest.MonkeyPatch, *runs: dict[str, Any]) -> str:
-    monkeypatch.syspath_prepend(str(PEERS))
-    from performance import markdown  # type: ignore[import-not-found]
-
-    try:
-        page: str = markdown(runs, statistics.median)
-    finally:
-        for name in ("performance", "choice", "targets"):
-            sys.modules.pop(name, None)
-    return page
+def page_of(*runs: dict[str, Any]) -> str:
+    return markdown(runs, statistics.median)
 
 
-def cells(monkeypatch: pytest.MonkeyPatch, *runs: dict[str, Any]) -> list[str]:
-    page = page_of(monkeypatch, *runs)
+def cells(*runs: dict[str, Any]) -> list[str]:
+    page = page_of(*runs)
     (line,) = [line for line in page.splitlines() if line.startswith("| other, native (")]
     return [cell.strip() for cell in line.split("|")[2:-1]]
 
 
-def test_a_scheduler_that_bound_nothing_is_shown_with_its_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_bound_nothing_is_shown_with_its_zeros() -> None:
     none = ["none bound"] * 4
-    assert cells(monkeypatch, run()) == ["0", "0.00", *none, "2.0", "not measured"]
+    assert cells(run()) == ["0", "0.00", *none, "2.0", "not measured"]
 
 
-def test_times_are_those_of_the_runs_that_bound_something(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_those_of_the_runs_that_bound_something() -> None:
     half = run(bound=10, bound_per_s=50, share_of_limit=0.5, first_bind_s=1.0, all_bound_s=2.0, peak_memory_mb=80)
-    assert cells(monkeypatch, run(), half)[:4] == ["25 (0–50)", "0.25 (0.00–0.50)", "1.0", "2.0"]
+    assert cells(run(), half)[:4] == ["25 (0–50)", "0.25 (0.00–0.50)", "1.0", "2.0"]
 
 
-def test_every_target_is_met_or_missed_or_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_target_is_met_or_missed_or_not_measured() -> None:
     whole = {"pods": 5000, "gang_size": 20, "bound": 5000, "share_of_create_and_bind": 1.1, "list_and_decode_s": 1.0}
     native = run(**whole, scheduler="Enbloc", share_of_limit=0.95, all_bound_s=10.0, first_bind_s=3.0, cpu_s=5.0)
     small = {**native, "pods": 500, "bound": 500, "share_of_limit": 0.1}
     peer = run(**whole, scheduler="kube-scheduler", all_bound_s=90.0, cpu_s=10.0)
-    page = page_of(monkeypatch, native, small, peer, {"pending_cycle_ratio": 1.1}, {"memory": {"peak_memory_mb": 1300}})
+    page = page_of(native, small, peer, {"pending_cycle_ratio": 1.1}, {"memory": {"peak_memory_mb": 1300}})
     rows = [line for line in page.partition("## Targets")[2].partition("\n## ")[0].splitlines() if "|" in line][2:]
     verdicts = {row.split("|")[1].strip(): row.split("|")[-2].strip() for row in rows}
     assert len(verdicts) == 14
@@ -65,23 +53,23 @@ def test_every_target_is_met_or_missed_or_not_measured(monkeypatch: pytest.Monke
     assert verdicts["cycle beside 5,000 gangs that do not fit, against none"] == "met"
 
 
-def test_a_peer_that_does_not_end_is_shown_with_how_many_it_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = page_of(monkeypatch, run(bound=20), run(bound=7, at_most_s=60.0))
+def test_a_peer_that_does_not_end_is_shown_with_how_many_it_bound() -> None:
+    page = page_of(run(bound=20), run(bound=7, at_most_s=60.0))
     assert "| other, native (1 of 2 runs did not end: 7 bound in 60 s) |" in page
 
 
-def test_the_loads_of_several_invocations_are_one_page_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loads_of_several_invocations_are_one_page_in_order() -> None:
     large, small = run(nodes=2000, bound=20), run(nodes=500, bound=20, commands=["peer --qps=1"], how="by hand")
-    page = page_of(monkeypatch, large, small, large)
+    page = page_of(large, small, large)
     assert page.index("## 500 nodes") < page.index("## 2,000 nodes")
     assert page.count("## 2,000 nodes") == 1
     assert "| other | 1 | `peer --qps=1` | by hand |" not in page, "the last run of a scheduler counts"
 
 
-def test_peers_that_were_not_run_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peers_that_were_not_run_are_listed_with_the_reason() -> None:
     ran = run(scheduler="YuniKorn", bound=20)
     failed = {**run(scheduler="KAI", dialect="kai"), "failed": "kai ended with code 1:\nno kind"}
-    page = page_of(monkeypatch, ran, failed, {"not_run": "Koordinator", "why": "it does not build:\nno module"})
+    page = page_of(ran, failed, {"not_run": "Koordinator", "why": "it does not build:\nno module"})
     part = page.partition("## Not run\n")[2].partition("\n## ")[0]
     assert "- Koordinator: it does not build: no module\n" in part
     assert "- KAI, kai, 10 nodes, 20 pods in gangs of 5: kai ended with code 1: no kind\n" in part
@@ -90,17 +78,17 @@ def test_peers_that_were_not_run_are_listed_with_the_reason(monkeypatch: pytest.
     assert "YuniKorn" not in part
 
 
-def test_targets_are_those_of_one_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_are_those_of_one_load() -> None:
     whole = {"scheduler": "Enbloc", "gang_size": 20, "share_of_create_and_bind": 1.0, "list_and_decode_s": 1.0}
     small = run(**whole, nodes=500, pods=5000, bound=5000, share_of_limit=0.95)
     large = run(**whole, nodes=2000, pods=10000, bound=10000, share_of_limit=0.1)
-    page = page_of(monkeypatch, small, large, large)
+    page = page_of(small, large, large)
     assert "| share of the bare bind loop, native | ≥ 0.9 | 0.95 | met |" in page
 
 
-def test_the_best_peer_in_cpu_may_read_any_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_peer_in_cpu_may_read_any_dialect() -> None:
     whole = {"pods": 5000, "gang_size": 20, "bound": 5000, "share_of_create_and_bind": 1.0, "list_and_decode_s": 1.0}
     ours = run(**whole, scheduler="Enbloc", cpu_s=4.0)
     peers = [run(**whole, scheduler=name, dialect=name, cpu_s=spent) for name, spent in (("KAI", 8.0), ("Other", 40.0))]
-    page = page_of(monkeypatch, ours, *peers)
+    page = page_of(ours, *peers)
     assert "| ≤ 0.25 | 0.50 (4.0 s and 8.0 s, KAI) | **missed** |" in page

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final
 
-from enbloc.bench.starvation import HOUR_S, Load, Outcome, figures
+from benchmarks.starvation import HOUR_S, Load, Outcome, figures
 from enbloc.units import SECOND, format_duration
 
 WIDTH: Final = 860

@@ -1,4 +1,4 @@
-"""`enbloc bench`: benchmarks whose figures are ratios to a reference measured in the same run."""
+"""`python -m benchmarks`: the command line of each benchmark. What a user can get wrong is one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 from enbloc.cli.errors import Refusal
 
 
-@click.group("bench")
+@click.group()
 def command() -> None:
     """Run benchmarks; every figure is a ratio to a reference of the same run.
 
     \b
-    Example: enbloc bench engine --nodes 1000 --pods 5000
+    Example: python -m benchmarks engine --nodes 1000 --pods 5000
     """
 
 
@@ -28,7 +28,7 @@ def command() -> None:
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> None:
     """Place gangs by class, and the same gangs pod by pod; compare speed and placements."""
-    from enbloc.bench import engine as measured
+    from benchmarks import engine as measured
 
     _print(measured.run(nodes, pods, gang_size, seed), output)
 
@@ -41,8 +41,8 @@ def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> Non
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | None, output: str) -> None:
     """Simulate loads of three sizes each: how does the cost grow? Prints exponents; 1 is linear."""
-    from enbloc.bench import growth as measured
-    from enbloc.bench.growth_cases import CASES
+    from benchmarks import growth as measured
+    from benchmarks.growth_cases import CASES
 
     unknown = [name for name in cases if name not in CASES]
     if unknown:
@@ -104,10 +104,10 @@ def live(
     """
     import asyncio
 
+    from benchmarks import live as measured
+    from benchmarks.live_bench import NotServed
+    from benchmarks.live_load import PODS_A_NODE
     from enbloc.api.writes import Refused
-    from enbloc.bench import live as measured
-    from enbloc.bench.live_bench import NotServed
-    from enbloc.bench.live_load import PODS_A_NODE
     from enbloc.cluster.kube.credentials import NoCredentials
 
     if pods > nodes * PODS_A_NODE:
@@ -132,7 +132,7 @@ def live(
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None:
     """Create pods over HTTP, list them, watch them; compare with a server that does nothing."""
-    from enbloc.bench import facade as measured
+    from benchmarks import facade as measured
 
     _print(measured.run(nodes, pods, watches, data=data), output)
 
@@ -145,7 +145,7 @@ def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def freshness(nodes: int, pods: int, writes: int, seconds: float, output: str) -> None:
     """Ask for the dashboard's data while pods change; how old is it? Compare with reading everything anew."""
-    from enbloc.bench import freshness as measured
+    from benchmarks import freshness as measured
 
     _print(measured.run(nodes, pods, writes, seconds), output)
 
@@ -156,7 +156,7 @@ def freshness(nodes: int, pods: int, writes: int, seconds: float, output: str) -
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def webhook(clients: int, reviews: int, output: str) -> None:
     """Review jobs while slow clients hang on the webhook's port; compare with the same reviews without them."""
-    from enbloc.bench import webhook as measured
+    from benchmarks import webhook as measured
 
     _print(measured.run(clients, reviews), output)
 
@@ -184,7 +184,7 @@ def contention(nodes: int, pods: int, gang_size: int, kind: str, seed: int, outp
     rounds, each with a new gang and the state restored. Allocate places the same gang on free nodes, in the same run.
     The first preempt, which computes usage, is reported separately.
     """
-    from enbloc.bench import contention as measured
+    from benchmarks import contention as measured
 
     try:
         found = measured.run(nodes, pods, gang_size, kind, seed)
@@ -205,8 +205,8 @@ def starvation(nodes: int, load: float, hours: float, seed: int, plot: str | Non
 
     Runs in virtual time; the same seed gives the same figures on every machine.
     """
-    from enbloc.bench import starvation as measured
-    from enbloc.bench.starvation_plot import draw
+    from benchmarks import starvation as measured
+    from benchmarks.starvation_plot import draw
 
     wanted = measured.Load(nodes, load, hours, seed)
     if plot is not None:
@@ -238,7 +238,7 @@ def starvation(nodes: int, load: float, hours: float, seed: int, plot: str | Non
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def topology(nodes: int, racks: int, pods: int, seed: int, output: str) -> None:
     """Place gangs that must be in one rack; compare with the same gangs anywhere, and with attempts in every rack."""
-    from enbloc.bench import topology as measured
+    from benchmarks import topology as measured
 
     if nodes < 3 * racks:
         raise Refusal([f"--racks: {racks} racks of {nodes} nodes: a rack has at least 3 nodes"])
@@ -253,3 +253,7 @@ def _print(figures: dict[str, Any], output: str) -> None:
     for name, figure in figures.items():
         number = isinstance(figure, int) and not isinstance(figure, bool)
         click.echo(f"{name:<{width}}  {figure:,}" if number else f"{name:<{width}}  {figure}")
+
+
+if __name__ == "__main__":
+    command(prog_name="python -m benchmarks")

@@ -1,4 +1,4 @@
-"""`bench growth`: exponents, and what counts as a regression. Small loads: nothing here depends on time."""
+"""`python -m benchmarks growth`: exponents, and what is a regression. Small loads: nothing here depends on time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import growth
+from benchmarks.__main__ import command
+from benchmarks.growth_cases import CASES
 from enbloc import config as configs
-from enbloc.bench import growth
-from enbloc.bench.growth_cases import CASES
-from enbloc.cli.main import cli
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import IDLE
@@ -62,5 +62,5 @@ def test_command_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     expected = tmp_path / "expected.json"
     expected.write_text(json.dumps({"no-such-case": 1.0}))
     for arguments in (["--case", "no-such-case"], ["--expect", str(expected)], ["--expect", str(tmp_path)]):
-        done = CliRunner().invoke(cli, ["bench", "growth", *arguments])
+        done = CliRunner().invoke(command, ["growth", *arguments])
         assert (done.exit_code != 0 and "no-such-case" in done.output) or str(tmp_path) in done.output

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
+from benchmarks.peers import choice, plan
 
-PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
 HANGS = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -20,17 +16,7 @@ time.sleep(600)
 """
 
 
-@pytest.fixture
-def plan(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(str(PEERS))
-    import plan  # type: ignore[import-not-found]
-
-    yield plan
-    for name in ("plan", "performance", "choice", "targets"):
-        sys.modules.pop(name, None)
-
-
-def test_what_a_part_prints_is_kept_and_one_that_fails_or_has_no_time_is_named(plan: Any, tmp_path: Path) -> None:
+def test_what_a_part_prints_is_kept_and_one_that_fails_or_has_no_time_is_named(tmp_path: Path) -> None:
     run = plan.Run(tmp_path / "results", time.monotonic() + 100, True)
     prints = plan.Part("first", 1, ("-c", "print('{\"a\": 1}')"), "growth")
     run.run([prints, plan.Part("fails", 1, ("-c", "raise SystemExit(3)"), "x"), plan.Part("long", 1000, ("-c", ""))])
@@ -41,7 +27,7 @@ def test_what_a_part_prints_is_kept_and_one_that_fails_or_has_no_time_is_named(p
     assert "1000 s" in late["why"]
 
 
-def test_a_part_that_hangs_is_ended_with_all_that_it_started(plan: Any, tmp_path: Path) -> None:
+def test_a_part_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     run = plan.Run(tmp_path / "results", time.monotonic() + 4, True)
     run.run([plan.Part("hangs", 1, ("-c", HANGS, str(tmp_path / "pid")), "x")])
     [cut] = run.measured()
@@ -54,7 +40,7 @@ def test_a_part_that_hangs_is_ended_with_all_that_it_started(plan: Any, tmp_path
     raise AssertionError("what it started runs on")
 
 
-def test_a_peer_that_did_not_bind_all_of_a_load_is_not_run_with_it_again(plan: Any, tmp_path: Path) -> None:
+def test_a_peer_that_did_not_bind_all_of_a_load_is_not_run_with_it_again(tmp_path: Path) -> None:
     load = {"nodes": 1, "pods": 10, "gang_size": 5, "arrive": False}
     runs = [
         {**load, "scheduler": "KAI", "dialect": "kai", "bound": 3},
@@ -79,9 +65,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_every_part_names_schedulers_that_exist(plan: Any) -> None:
-    import choice  # type: ignore[import-not-found]
-
+def test_every_part_names_schedulers_that_exist() -> None:
     names = [*(("Enbloc", dialect) for dialect in choice.ENBLOC), *choice.BUILT]
     for sizes in (plan.FULL, plan.TINY):
         for part in plan.parts(sizes, 8.0):

@@ -18,7 +18,7 @@ from enbloc.inspect.topology import Domain
 from enbloc.listing import listed, plural
 from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
-_STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
+STATE_STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
 _MOST_ROWS = 1_000
 _MOST_AHEAD = 8
 _STORAGE = "ephemeral-storage"
@@ -53,7 +53,7 @@ def gangs_table(overview: Overview, now_ns: int, rows: int = _MOST_ROWS) -> Tabl
     table = _table(*GANG_COLUMNS)
     for gang in overview.gangs[:rows]:
         cells: list[str | Text] = [escape(cell) for cell in gang_cells(gang, now_ns)]
-        cells[2] = Text(gang.state, style=_STYLES.get(gang.state, "dim"))
+        cells[2] = Text(gang.state, style=STATE_STYLES.get(gang.state, "dim"))
         table.add_row(*cells)
     return table
 

@@ -25,8 +25,8 @@ from enbloc.runtime.engine_metrics import EngineMetrics, deserved_of
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.cluster import LocalCluster
 from enbloc.up.event_log import EventLog
+from enbloc.up.live_view import LiveView
 from enbloc.up.options import Options
-from enbloc.up.screen import Screen
 from enbloc.web.explaining import Explainer
 from enbloc.web.pages import Pages
 
@@ -132,18 +132,18 @@ async def _show(
     logs: list[EventLog],
 ) -> None:
     """A view that is redrawn on a terminal."""
-    screen = Screen(address, commands, stop.set)
-    log = EventLog(cluster.store, screen.log)
+    view = LiveView(address, commands)
+    log = EventLog(cluster.store, view.log)
     logs.append(log)
-    screen.open()
+    view.open()
     try:
         while not stop.is_set():
             log.update()
             overview, as_of_s = await pages.dated_overview()
-            screen.draw(overview, as_of_s, next_steps(overview, has_more_load=cluster.has_more_load))
+            view.draw(overview, as_of_s, next_steps(overview, has_more_load=cluster.has_more_load))
             await _pause(stop, DRAW_S)
     finally:
-        screen.close()
+        view.close()
     click.echo("enbloc has stopped.")
 
 
@@ -173,7 +173,7 @@ def next_steps(overview: Overview, *, has_more_load: bool) -> list[str]:
     name = _own_name()
     if not overview.gangs and not has_more_load:
         return [
-            "No gang yet. In another terminal, with the KUBECONFIG of `?`:",
+            "No gang yet. In another terminal:",
             "  kubectl apply -f examples/quickstart.yaml",
             f"  {name} sim examples/quickstart.yaml     # in virtual time",
         ]

@@ -28,10 +28,10 @@ MAKE_VENV = test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; no
 COMPILE = $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run docs test web helm image soak mutants lint format bench e2e e2e-node operators lock clean
+.PHONY: help setup run docs test golden golden-diff web helm image soak mutants lint format bench e2e e2e-node operators lock clean
 
 help: ## tell what there is to make
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make the environment in .venv (the others do it when needed)
 
@@ -68,6 +68,13 @@ $(VENV)/.docs: $(READY) $(DOCS)
 test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
 	@$(COMPILE)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not helm and not node and not operators" $(ARGS)
+
+# ONLY is a pattern of names of scenarios: make golden ONLY='found/*'. Without it, rows of scenarios that are gone go.
+golden: $(READY) ## write the digests of the golden scenarios anew (ONLY=pattern), and print which changed
+	cd tests && ../$(BIN)/python -m golden write --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')
+
+golden-diff: $(READY) ## print what they decide and say that differs from a revision (BASE=HEAD, ONLY=pattern)
+	@cd tests && ../$(BIN)/python -m golden diff --jobs $(JOBS) $(if $(BASE),--base '$(BASE)') $(if $(ONLY),--only '$(ONLY)')
 
 # Needs chromium on the PATH (Debian: apt-get install chromium). SHOTS=FOLDER keeps screenshots and figures.
 # tests/browser comes last: Playwright keeps an event loop in the process from its first page on.

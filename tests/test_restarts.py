@@ -7,13 +7,11 @@ restart hides what an earlier one would have changed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from enbloc.config import parse
 from enbloc.scenario.documents import Document, read_documents
@@ -31,6 +29,7 @@ from support.restarts import (
     nothing_is_allowed,
     restart_step,
 )
+from support.stories import settings_of
 
 HERE = Path(__file__).parent
 FILES = [
@@ -45,15 +44,13 @@ LAYERS = ("queues", "koordinator", "waves", "edits", "evict", "reserve", "all")
 
 def of_file(path: Path) -> RunOften:
     """Stories say in the comment that opens them with which config, and until when, they run."""
-    header = path.read_text().partition("\n\n")[0]
-    config = re.search(r"^# config: (.+)$", header, re.MULTILINE)
-    until = re.search(r"^# until: (.+)$", header, re.MULTILINE)
+    settings, until = settings_of(path)
 
     def run(moments: Sequence[float]) -> Result:
         documents = read_documents([str(path)])
         documents += [Document("restart.yaml", number, restart_step(at)) for number, at in enumerate(moments, 1)]
-        simulation = Simulation(read_scenario(documents), parse(yaml.safe_load(config[1]) if config else None))
-        return simulation.run(parse_duration(until[1]) if until else None)
+        simulation = Simulation(read_scenario(documents), parse(settings))
+        return simulation.run(parse_duration(until) if until else None)
 
     return run
 

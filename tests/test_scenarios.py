@@ -15,7 +15,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from enbloc.config import parse
 from enbloc.scenario.documents import read_documents
@@ -23,18 +22,16 @@ from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND, format_duration, parse_duration
+from support.stories import settings_of
 
 STORIES = sorted((Path(__file__).parent / "scenarios").glob("*.yaml"))
 FURNITURE = ("Node", "Queue", "Namespace", "PriorityClass", "CustomResourceDefinition", "ResourceQuota")
 
 
 def run(story: Path) -> Result:
-    header = story.read_text().partition("\n\n")[0]
-    config = re.search(r"^# config: (.+)$", header, re.MULTILINE)
-    until = re.search(r"^# until: (.+)$", header, re.MULTILINE)
-    scenario = read_scenario(read_documents([str(story)]))
-    simulation = Simulation(scenario, parse(yaml.safe_load(config[1]) if config else None))
-    return simulation.run(parse_duration(until[1]) if until else None)
+    settings, until = settings_of(story)
+    simulation = Simulation(read_scenario(read_documents([str(story)])), parse(settings))
+    return simulation.run(parse_duration(until) if until else None)
 
 
 def timeline_text(result: Result) -> str:

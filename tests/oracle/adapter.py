@@ -22,7 +22,15 @@ from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation, control_plane
-from enbloc.units import SECOND, format_timestamp, natural_key, parse_duration, parse_quantity, parse_timestamp
+from enbloc.units import (
+    SECOND,
+    format_duration,
+    format_timestamp,
+    natural_key,
+    parse_duration,
+    parse_quantity,
+    parse_timestamp,
+)
 
 __all__ = [
     "SECOND",
@@ -31,6 +39,7 @@ __all__ = [
     "bind",
     "configured",
     "evict",
+    "format_duration",
     "format_timestamp",
     "natural_key",
     "objects",
@@ -40,6 +49,7 @@ __all__ = [
     "patch",
     "run_engine",
     "run_oracle",
+    "run_watched",
     "settings_of",
 ]
 
@@ -193,6 +203,24 @@ def _run(documents: list[Obj], config: Config, plane: Any, until: int | None) ->
 
 def run_engine(documents: list[Obj], config: Config, until: int | None = None) -> Result:
     return _run(documents, config, control_plane, until)
+
+
+def run_watched(
+    documents: list[Obj],
+    settings: dict[str, Any] | None,
+    until: str | None,
+    instant: Callable[[float, list[Any]], None],
+) -> Result:
+    """The engine's run, for others than the oracle. `instant` is called after each instant, with the events of the API
+    server."""
+    with mock.patch.object(plugin, "entry_points", _INSTALLED):
+        simulation = Simulation(_scenario(documents), configured(settings))
+        watch = simulation.store.watch(None, simulation.store.version)
+        result = simulation.run(
+            parse_duration(until) if until else None, lambda seconds, done, total: instant(seconds, watch.drain())
+        )
+    instant(result.end, watch.drain())
+    return result
 
 
 def run_oracle(

@@ -1,4 +1,4 @@
-"""Writes `api/protobuf_messages.py`: numbers and types of the fields in Kubernetes' protobuf messages.
+"""Writes `api/protobuf_messages.txt`: numbers and types of the fields in Kubernetes' protobuf messages.
 
 They are read from the published sources of k8s.io/api and k8s.io/apimachinery.
 
@@ -13,7 +13,13 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-TARGET = Path(__file__).parents[1] / "src/enbloc/api/protobuf_messages.py"
+TARGET = Path(__file__).parents[1] / "src/enbloc/api/protobuf_messages.txt"
+HEAD = """\
+# Kubernetes' protobuf messages: the number, name and type of each field.
+# Written by scripts/protobuf_messages.py from k8s.io/api {version}. `~` marks a field whose own fields are those of the
+# message in JSON, `?` one that JSON leaves out where it is 0 or false. Messages outside the core group are named with
+# their group.
+"""
 VERSIONS = {
     "apps": "v1",
     "batch": "v1",
@@ -170,14 +176,7 @@ def main() -> None:
         seen[shown(key)] = f"{shown(key)}: {', '.join(fields)}"
     wrapped = ["\n".join(textwrap.wrap(seen[name], 118, subsequent_indent="  ")) for name in sorted(seen)]
     lines = "\n".join(wrapped)
-    TARGET.write_text(
-        '"""Kubernetes\' protobuf messages: the number, name and type of each field.\n\n'
-        f"Written by `scripts/protobuf_messages.py` from k8s.io/api {sys.argv[2]}. `~` marks a field whose own\n"
-        "fields are those of the message in JSON, `?` one that JSON leaves out where it is 0 or false. Messages\n"
-        'outside the core group are named with their group.\n"""\n\n'
-        "from __future__ import annotations\n\nfrom typing import Final\n\n"
-        f'MESSAGES: Final = """\n{lines}\n"""\n'
-    )
+    TARGET.write_text(f"{HEAD.format(version=sys.argv[2])}{lines}\n")
 
 
 if __name__ == "__main__":

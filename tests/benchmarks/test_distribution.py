@@ -17,7 +17,7 @@ def test_the_archive_of_the_sources_has_the_benchmarks_and_the_wheel_has_not(tmp
     assert done.returncode == 0, done.stderr
     (wheel,), (archive,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
     installed = zipfile.ZipFile(wheel).namelist()
-    assert "enbloc/cli/main.py" in installed
+    assert {"enbloc/cli/main.py", "enbloc/api/protobuf_messages.txt"} <= set(installed)
     assert not [name for name in installed if "bench" in name]
     with tarfile.open(archive) as opened:
         shipped = {name.partition("/")[2] for name in opened.getnames()}

@@ -1,11 +1,13 @@
-"""Kubernetes' own messages: their fields by number for protobuf, by name for JSON. `protobuf_messages` is the table."""
+"""Kubernetes' own messages: their fields by number for protobuf, by name for JSON.
+
+`protobuf_messages.txt` is the table. It is read when it is first asked for: few commands need it.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import resources
 from typing import NamedTuple
-
-from enbloc.api.protobuf_messages import MESSAGES
 
 
 class Field(NamedTuple):
@@ -18,9 +20,11 @@ class Field(NamedTuple):
 
 
 def read_messages(text: str) -> dict[str, dict[int, Field]]:
-    """By name of a message, the fields by number."""
+    """By name of a message, the fields by number. Lines that begin with `#` are comments."""
     made: dict[str, dict[int, Field]] = {}
     for line in text.strip().replace("\n  ", " ").splitlines():
+        if line.startswith("#"):
+            continue
         name, _, fields = line.partition(":")
         made[name] = {}
         for one in fields.split(",") if fields.strip() else ():
@@ -37,11 +41,12 @@ def read_messages(text: str) -> dict[str, dict[int, Field]]:
 def json_fields(message: str) -> dict[str, Field]:
     """The fields of a message in JSON, by name; empty: it is none of the table."""
     found: dict[str, Field] = {}
-    for field in _messages().get(message, {}).values():
+    for field in messages().get(message, {}).values():
         found |= json_fields(field.type) if field.mark == "~" else {field.name: field}
     return found
 
 
 @cache
-def _messages() -> dict[str, dict[int, Field]]:
-    return read_messages(MESSAGES)
+def messages() -> dict[str, dict[int, Field]]:
+    """All of the table."""
+    return read_messages(resources.files("enbloc.api").joinpath("protobuf_messages.txt").read_text())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from enbloc.api.kinds import KINDS
@@ -60,3 +63,14 @@ def test_a_kind_that_is_not_known_is_refused(api_version: str) -> None:
     with pytest.raises(Refused) as refused:
         decode_protobuf(_body(api_version, "HorizontalPodAutoscaler", b""))
     assert refused.value.code == 415
+
+
+def test_the_table_is_read_when_it_is_first_asked_for() -> None:
+    code = (
+        "from enbloc.cluster.embedded.http import facade, protobuf\n"
+        "from enbloc.api.messages import messages\n"
+        "assert not messages.cache_info().currsize\n"
+        "assert 'Pod' in messages()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

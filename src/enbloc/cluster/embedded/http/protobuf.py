@@ -1,7 +1,7 @@
 """Decodes request bodies in Kubernetes' protobuf envelope.
 
 Newer clients send Kubernetes' own kinds in protobuf, even to a server that never answers in it. Field numbers are part
-of the wire format: `protobuf_messages` has them, with the names and types of fields. Unknown fields are skipped.
+of the wire format: `api/messages` has them, with the names and types of fields. Unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api.messages import Field, read_messages
-from enbloc.api.protobuf_messages import MESSAGES
+from enbloc.api.messages import Field, messages, read_messages
 from enbloc.cluster.embedded.http.status import refusal
 from enbloc.units import SECOND, format_timestamp
 
@@ -60,7 +59,7 @@ class _Malformed(Exception):
 
 @cache
 def _messages() -> dict[str, dict[int, Field]]:
-    return read_messages(_OWN.strip() + MESSAGES)
+    return {**messages(), **read_messages(_OWN)}
 
 
 def decode_protobuf(body: bytes) -> Any:

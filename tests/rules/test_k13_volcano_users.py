@@ -55,6 +55,51 @@ def test_k13_an_unknown_group_runs_again() -> None:
     assert answer.group_of("j")["status"]["phase"] != "Inqueue"
 
 
+def phase_of_group(answer: Answer) -> str:
+    """Of the only PodGroup that there is."""
+    (group,) = answer.all("PodGroup")
+    phase: str = group["status"]["phase"]
+    return phase
+
+
+MEMBERS = {
+    "job": [m.job("g", m.role("a", 3, 1), m.role("b", 1))],
+    "pods": [
+        m.podgroup("g", 2, roles={"a": 1, "b": 1}),
+        *(m.pod(f"g-a-{n}", group="g", role="a") for n in range(3)),
+        m.pod("g-b-0", group="g", role="b", delete_at="10s"),
+        m.pod("g-b-1", group="g", role="b", at="11s"),
+    ],
+}
+
+
+@pytest.mark.parametrize("gang", MEMBERS)
+def test_k13_a_group_is_unknown_that_lacks_a_role_though_its_total_is_met(gang: str) -> None:
+    """Three pods of role a run, the minimum is one of each role, and the lost one of role b does not fit."""
+    taint = m.step("5s", "patch", "Node", "n", patch=TAINT)
+    gone = [m.step("10s", "delete", "Pod", "g-b-0")] if gang == "job" else []
+    answer = simulate(m.node("n", 4), MEMBERS[gang], taint, gone, until="30s")
+    assert phase_of_group(answer) == "Unknown"
+    back = simulate(m.node("n", 4), MEMBERS[gang], taint, gone, m.node("fresh", at="20s"), until="30s")
+    assert phase_of_group(back) == "Running"
+
+
+NOT_ATTEMPTED: dict[str, list[m.Obj]] = {
+    "its queue is gone": [m.step("5s", "delete", "Queue", "q"), m.pod("g-2", group="g", at="11s")],
+    "a gate": [m.pod("g-2", group="g", at="11s", schedulingGates=[{"name": "example.com/g"}])],
+    "another scheduler": [m.pod("g-2", group="g", at="11s", scheduler="another")],
+}
+
+
+@pytest.mark.parametrize("why", NOT_ATTEMPTED)
+def test_k13_a_group_is_not_unknown_before_an_attempt_failed(why: str) -> None:
+    gang = m.gang("g", 2, queue="q")
+    gone = m.step("10s", "delete", "Pod", "g-1")
+    answer = simulate(m.node("n", 4), m.queue("q"), gang, gone, NOT_ATTEMPTED[why], until="30s")
+    assert answer.at("g-2") is None
+    assert phase_of_group(answer) == "Running"
+
+
 # ---- W2
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from enbloc.advice.change import StepDoc, as_written, create, delete
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id, ref_of
-from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, labels_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, Ref, controller_of, namespace_of, uid_of
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.engine.tables.tasks import GangState
 
@@ -60,8 +60,7 @@ def _topmost(store: Store, obj: Obj) -> Obj:
 def pod_parts(obj: Obj) -> Iterator[tuple[str, dict[str, Any]]]:
     """`(role, pod or template)` for each that the object has; to be changed only in a copy."""
     if kind_id(obj) == "Pod":
-        role = annotations_of(obj).get(volcano.TASK_SPEC) or labels_of(obj).get(volcano.TASK_SPEC) or ""
-        yield role, obj
+        yield volcano.role_of(obj), obj
         return
     yield from _templates(obj.get("spec"), "")
 

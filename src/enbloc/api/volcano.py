@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api.core import PodTemplate
-from enbloc.api.meta import LabelSelector, Obj, Quantities, TypedObject, View, annotations_of
+from enbloc.api.meta import LabelSelector, Obj, Quantities, TypedObject, View, annotations_of, labels_of
 
 JOB = "Job.batch.volcano.sh"
 POD_GROUP = "PodGroup.scheduling.volcano.sh"
@@ -209,6 +209,11 @@ def group_name_of(pod: Obj) -> str:
             if name:
                 return name
     return ""
+
+
+def role_of(pod: Obj) -> str:
+    """The role that a pod names (M3); empty if it names none."""
+    return annotations_of(pod).get(TASK_SPEC) or labels_of(pod).get(TASK_SPEC) or ""
 
 
 def parent_of(queue: Obj) -> str:

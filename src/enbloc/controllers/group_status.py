@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.volcano import role_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.guarded import guarded
 from enbloc.controllers.merge_diff import difference
@@ -32,6 +33,7 @@ class GroupMember(msgspec.Struct, frozen=True, gc=False):
 
     uid: str
     group: Key
+    role: str
     phase: str
     """Its status' phase, or `SCHEDULED` or `TERMINATING`."""
     owners: tuple[str, ...]
@@ -42,20 +44,28 @@ class GroupMembers:
 
     def __init__(self) -> None:
         self._phases: Counter[str] = Counter()
+        self._of_roles: Counter[tuple[str, str]] = Counter()
         self._owners: Counter[str] = Counter()
 
     def add(self, member: GroupMember) -> None:
         self._phases[member.phase] += 1
+        self._of_roles[member.role, member.phase] += 1
         if member.phase != TERMINATING:
             self._owners.update(member.owners)
 
     def remove(self, member: GroupMember) -> None:
         self._phases[member.phase] -= 1
+        self._of_roles[member.role, member.phase] -= 1
+        if not self._of_roles[member.role, member.phase]:
+            del self._of_roles[member.role, member.phase]  # pods may name ever other roles
         if member.phase != TERMINATING:
             self._owners.subtract(member.owners)
 
     def count(self, *phases: str) -> int:
         return sum(self._phases[phase] for phase in phases)
+
+    def count_of(self, role: str, *phases: str) -> int:
+        return sum(self._of_roles[role, phase] for phase in phases)
 
     @property
     def total(self) -> int:
@@ -196,4 +206,4 @@ def _member(pod: Obj, group: Key) -> GroupMember:
     elif phase == "Pending" and (pod.get("spec") or {}).get("nodeName"):
         phase = SCHEDULED
     owners = tuple(f"{group[0]}/{owner.get('name')}" for owner in pod["metadata"].get("ownerReferences") or ())
-    return GroupMember(uid_of(pod), group, phase, owners)
+    return GroupMember(uid_of(pod), group, role_of(pod), phase, owners)

@@ -49,13 +49,12 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
 
 def member_of(pod: Obj) -> JobPod:
     annotations, labels, status = annotations_of(pod), labels_of(pod), pod.get("status") or {}
-    role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
     index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX) or name_of(pod).rpartition("-")[2]
     phase = TERMINATING if is_terminating(pod) else status.get("phase") or "Pending"
     return JobPod(
         name=name_of(pod),
         uid=uid_of(pod),
-        role=role,
+        role=volcano.role_of(pod),
         index=int(index) if index.isascii() and index.isdecimal() else -1,
         phase=phase,
         ready=phase == "Running" and not _is_unready(status),

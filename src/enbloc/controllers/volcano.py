@@ -10,15 +10,15 @@ from typing import Any
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, condition_of, controller_key, key_of, name_of, namespace_of, uid_of
-from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.controllers.job_states import FINISHED
 from enbloc.gangs.dialect import UNSCHEDULABLE
-from enbloc.gangs.volcano import ATTEMPTED, STARTED
+from enbloc.gangs.volcano import ATTEMPTED, STARTED, TRIED
 from enbloc.units import format_timestamp
 
 _COUNTED = ("Running", "Succeeded", "Failed")
+_BOUND = (SCHEDULED, "Running", "Succeeded")
 
 
 def controller() -> GroupStatus:
@@ -62,13 +62,12 @@ class VolcanoGroups:
             return "Pending"
         if self._has_ended(group, phase, members, minimum):
             return "Completed"
+        if members.count("Running") and _lacks_members(group, members) and _could_not_be_placed(group):
+            return "Unknown"
         ran = members.count("Running", "Succeeded")
         if ran and ran >= minimum:
             return "Running"
-        assigned = members.count(SCHEDULED, "Running", "Succeeded")
-        if members.count("Running") and assigned < minimum and _could_not_be_placed(group):
-            return "Unknown"
-        return "Inqueue" if phase in ("Inqueue", "Completed") or not assigned else phase
+        return "Inqueue" if phase in ("Inqueue", "Completed") or not members.count(*_BOUND) else phase
 
     def _has_ended(self, group: Obj, phase: str, members: GroupMembers, minimum: int) -> bool:
         """A Job's group ends with its Job; any other when all its members ended, until new ones are created."""
@@ -80,10 +79,20 @@ class VolcanoGroups:
         return members.count("Succeeded", "Failed") == members.total >= minimum
 
 
+def _lacks_members(group: Obj, members: GroupMembers) -> bool:
+    """Whether fewer members are bound than the minimum, in all or of a role."""
+    spec = group.get("spec") or {}
+    roles = (spec.get("minTaskMember") or {}).items()
+    return members.count(*_BOUND) < (spec.get("minMember") or 0) or any(
+        members.count_of(role, *_BOUND) < (minimum or 0) for role, minimum in roles
+    )
+
+
 def _could_not_be_placed(group: Obj) -> bool:
-    """Whether the scheduler says so. Members that only do not exist yet are about to be created."""
+    """Whether the scheduler says that an attempt to place the others failed. Members that do not exist yet, or that
+    something else keeps waiting, were not attempted."""
     waits = condition_of(group, UNSCHEDULABLE) or {}
-    return waits.get("status") == "True" and waits.get("reason") != PendingReason.NOT_ENOUGH_PODS
+    return waits.get("status") == "True" and waits.get("reason") in TRIED
 
 
 def _with_attempted(group: Obj, now_ns: int) -> list[dict[str, Any]]:

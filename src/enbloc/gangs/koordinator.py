@@ -15,7 +15,7 @@ from enbloc.api import coscheduling, koordinator
 from enbloc.api.kinds import ref_of, view
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.topology import NETWORK_TOPOLOGY_SPEC
-from enbloc.api.volcano import TASK_SPEC
+from enbloc.api.volcano import role_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Koordinator as Settings
 from enbloc.gangs import claim_records
@@ -181,8 +181,7 @@ class Koordinator:
         name = gang_name(pod)
         if not name:
             return None
-        role = annotations_of(pod).get(TASK_SPEC) or labels_of(pod).get(TASK_SPEC) or ""
-        return Membership(GangKey(self.name, namespace_of(pod), name), role, None)
+        return Membership(GangKey(self.name, namespace_of(pod), name), role_of(pod), None)
 
     def spec(self, key: GangKey) -> GangSpec | None:
         group, pods = self.object(key), self._pods.get(key)

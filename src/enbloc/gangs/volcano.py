@@ -105,8 +105,7 @@ class Volcano(DeclaredGroups):
         gang = _group_of(pod)
         if gang is None:
             return None
-        annotations, labels = annotations_of(pod), labels_of(pod)
-        role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
+        annotations, labels, role = annotations_of(pod), labels_of(pod), volcano.role_of(pod)
         index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
         number, policies = number_in(index), self._policies.get(gang)
         of_role = self._partitions(gang).get(role) if policies is None else None

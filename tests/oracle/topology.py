@@ -129,8 +129,9 @@ def t2_room(world: World, trial: Trial, part: Part, task: Task, names: Names) ->
 def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) -> Iterator[Names]:
     """Sets of nodes in which a part would be together, in the order of T2: the lowest common level, counted from the
     preferred one up; the fewest domains of the preferred level; the largest of them has the least room, then the second
-    largest; then the fuller domains; then names. Nodes outside of every domain of the preferred level come last in
-    their level. `least`: of how many tasks of each class there must be room."""
+    largest; then the fuller domains, of equally full ones those with less free; then names. Nodes outside of every
+    domain of the preferred level come last in their level. `least`: of how many tasks of each class there must be
+    room."""
     levels, lowest = part["levels"], part["preferred"]
     preferred = levels[lowest]["domains"]
     classes = t2_classes(part)
@@ -149,13 +150,18 @@ def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) ->
     requested = {name for task in part["tasks"] for name in task["request"]} - {"pods"}
     allocatable = {node["name"]: node["allocatable"] for node in world["nodes"]}
 
-    def key(names: Names, domain: Domain) -> tuple[int, int, Any]:
-        """Its room, then the sum of the free shares of what is requested, in millionths, then its name."""
-        shares = 0
+    largest = {one: max((has.get(one, 0) for has in allocatable.values()), default=0) for one in requested}
+
+    def key(names: Names, domain: Domain) -> tuple[int, int, int, Any]:
+        """Its room, then the sums of the free shares of what is requested, in millionths: of what the node has, and of
+        what the largest node has; then its name."""
+        shares = amounts = 0
         for name, resource in itertools.product(names, requested):
             if allocatable[name].get(resource):
-                shares += int(max(0, trial["free"][name].get(resource, 0) / allocatable[name][resource]) * 10**6)
-        return size(names), shares, rank(domain)
+                free = max(0, trial["free"][name].get(resource, 0))
+                shares += int(free / allocatable[name][resource] * 10**6)
+                amounts += int(free / largest[resource] * 10**6)
+        return size(names), shares, amounts, rank(domain)
 
     def is_enough(names: Names) -> bool:
         return all(room(names, one) >= count for one, count in least.items())

@@ -10,7 +10,7 @@ from support import manifests as m
 
 Obj = dict[str, Any]
 NEAREST_FULL = (
-    "T2 leaves the largest free domains whole, then names decide; kube-scheduler prefers the rack that is fuller in "
+    "T2 takes the domain with the smaller sum of free shares; kube-scheduler prefers the rack that is fuller in "
     "proportion to its size"
 )
 

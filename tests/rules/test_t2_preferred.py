@@ -184,3 +184,20 @@ def test_t2_o2_no_domain_without_room_is_preferred_for_pods_that_may_be_chosen()
     tree = r.topology("dc", r.RACK, group=r.KAI)
     answer = simulate(tree, r.nodes({"a": [0], "b": [1]}), m.podgroup("g", 1), pods)
     assert answer.order("g") == ["g-0"]
+
+
+@pytest.mark.parametrize(("large", "small"), [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("asked", [{"required": r.RACK}, {"required": r.BLOCK, "preferred": r.RACK}])
+def test_t2_of_equal_shares_the_one_with_less_in_all(large: str, small: str, asked: Any) -> None:
+    """Every rack is idle and has room for six pods of 2 cpu; what the larger nodes have beside that is left whole."""
+    racks = [*r.nodes({large: 2}, "one", cpu="7900m"), *r.nodes({small: 2}, "one", cpu="6900m")]
+    answer = simulate(TREE, racks, r.kueue("g", 6, cpu=2, **asked))
+    assert r.racks_of(answer.nodes("g")) == [small]
+
+
+@pytest.mark.parametrize(("large", "small"), [("a", "b"), ("b", "a")])
+def test_t2_of_equal_shares_the_sets_with_less_in_all(large: str, small: str) -> None:
+    racks = [*r.nodes({f"{large}1": 1, f"{large}2": 1}, "one", cpu="7900m")]
+    racks += r.nodes({f"{small}1": 1, f"{small}2": 1}, "one", cpu="6900m")
+    answer = simulate(TREE, racks, r.kueue("g", 6, cpu=2, preferred=r.RACK))
+    assert r.racks_of(answer.nodes("g")) == [f"{small}1", f"{small}2"]

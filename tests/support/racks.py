@@ -13,7 +13,7 @@ BLOCK, RACK = "example.com/block", "example.com/rack"
 
 
 def nodes(
-    racks: Mapping[str, int | list[int]], block: str = "", cpu: int = 4, start: int = 0, **fields: Any
+    racks: Mapping[str, int | list[int]], block: str = "", cpu: int | str = 4, start: int = 0, **fields: Any
 ) -> list[Obj]:
     """For each rack, nodes with this cpu: a number of nodes of `cpu` each, or the cpu of each node."""
     found = []

@@ -152,14 +152,17 @@ class Domains:
         """Whether none of these rows is closed to the part: tasks there take room that is counted."""
         return self._closed is None or not (rows & self._closed[: len(rows)]).any()
 
-    def free_shares(self, level: Level) -> Ints:
-        """By domain, the sum over its nodes of the free share of every resource that the part requests, in
-        millionths."""
-        nodes, found = self._state.nodes, np.zeros(self._state.nodes.count, np.int64)
+    def free_shares(self, level: Level) -> tuple[Ints, Ints]:
+        """By domain, the sums over its nodes of the free share of every resource that the part requests, in millionths:
+        of what the node has, and of what the largest node has."""
+        nodes = self._state.nodes
+        of_node, of_largest = np.zeros((2, nodes.count), np.int64)
         for column in {column for cls in self._classes for column, _ in cls.request} - {PODS}:
-            share = nodes.free[column, : nodes.count] / nodes.divisor[column, : nodes.count]
-            found += (np.maximum(share, 0) * 10**6).astype(np.int64)
-        return summed(level, found)
+            free = np.maximum(nodes.free[column, : nodes.count], 0)
+            has = nodes.divisor[column, : nodes.count]
+            of_node += (free / has * 10**6).astype(np.int64)
+            of_largest += (free / has.max(initial=1) * 10**6).astype(np.int64)
+        return summed(level, of_node), summed(level, of_largest)
 
     def roomiest(self) -> Option | None:
         """The domain of the required level with the most room, however little that is."""
@@ -207,7 +210,8 @@ class Domains:
         counts = self.counts(level)
         fits = (counts >= self._needed[:, None]).all(axis=0) & self.may_use(level)
         fitting, room = np.flatnonzero(fits), counts.sum(axis=0)
-        keys = (level.positions(), self.free_shares(level), room, room <= 0)
+        shares, amounts = self.free_shares(level)
+        keys = (level.positions(), amounts, shares, room, room <= 0)
         for domain in fitting[np.lexsort([key[fitting] for key in keys])].tolist():
             yield Option(self._part, level.rows_of(domain), level, (domain,))
 
@@ -233,7 +237,8 @@ class Domains:
         pinned = {int(level.ids[row]) for row in self._part.pinned}
         if -1 in pinned:
             return
-        ranks = [(share, level.rank(one)) for one, share in enumerate(self.free_shares(level).tolist())]
+        shares = enumerate(np.column_stack(self.free_shares(level)).tolist())
+        ranks = [(share, amount, level.rank(one)) for one, (share, amount) in shares]
         parents = _parents(above, level)
         allowed = self.may_use(above) if above is not None else None
         streams = []
@@ -263,7 +268,7 @@ class _Sets:
 
     def __init__(
         self,
-        ranks: Sequence[tuple[int, Rank]],
+        ranks: Sequence[tuple[int, int, Rank]],
         counts: Ints,
         needed: Ints,
         inside: Sequence[int],

@@ -33,11 +33,11 @@ def place_in_every_domain(
     best: tuple[tuple[object, ...], Constraints] | None = None
     for domain in range(len(level.names)):
         there = within(constraints, [Option(part, level.rows_of(domain), level, (domain,))])
-        room, shares = _room(state, part, level, domain), Domains(state, part, None, ()).free_shares(level)
+        room, free = _room(state, part, level, domain), Domains(state, part, None, ()).free_shares(level)
         found = place(there)
         if found is None:
             undo()
-            key = (room, int(shares[domain]), *level.rank(domain))
+            key = (room, *(int(shares[domain]) for shares in free), *level.rank(domain))
             best = min(best or (key, there), (key, there), key=lambda one: one[0])
         failure = failure or found
     return place(best[1]) if best is not None else failure

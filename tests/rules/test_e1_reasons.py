@@ -32,6 +32,38 @@ def both(*, queue: str = "") -> list[Any]:
 LIMITED = m.queue("q", capability={"cpu": "2"})
 CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}]}
 
+ZONES = [m.node("na", labels={"zone": "a"}), m.node("nb", labels={"zone": "b"})]
+GPU = "example.com/gpu"
+
+
+def beside_a_limit(of_room: str, of_queue: str) -> list[Any]:
+    """Of one role a pod lacks room, of the other one the queue forbids a pod, whatever nodes there are."""
+    return [
+        m.node("n", 2, extra={GPU: 4}), m.queue("q", capability={GPU: "1"}),
+        m.podgroup("g", 4, roles={of_room: 2, of_queue: 2}, queue="q"),
+        *(m.pod(f"g-{of_room}{n}", 2, group="g", role=of_room) for n in range(2)),
+        *(m.pod(f"g-{of_queue}{n}", 0, group="g", role=of_queue, extra={GPU: 1}) for n in range(2)),
+    ]  # fmt: skip
+
+
+def selecting(*, spec: Any = None, **pod: Any) -> list[Any]:
+    """A pod of a SchedulingSpec with this node selector."""
+    return [
+        *ZONES, m.CRDJOB_DEFINITION, m.crdjob(), m.scheduling_spec("c", 1, nodeSelector=spec or {}),
+        *m.owned(m.pod("g", **pod)),
+    ]  # fmt: skip
+
+
+def requiring(*terms: list[tuple[str, str, list[str]]]) -> dict[str, Any]:
+    """Required node affinity to one of these terms."""
+    listed = [
+        {"matchExpressions": [{"key": key, "operator": operator, "values": values} for key, operator, values in term]}
+        for term in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
 NODES_WOULD_HELP: dict[str, list[Any]] = {
     "no nodes at all": m.gang("g", 2),
     "room": [m.node("n", 3), *m.gang("g", 4)],
@@ -50,6 +82,9 @@ NODES_WOULD_HELP: dict[str, list[Any]] = {
         m.node("n", 3), m.podgroup("g", 4, roles={"a": 1, "b": 3}), m.pod("g-a", group="g", role="a"),
         *[m.pod(f"g-b{n}", group="g", role="b") for n in range(3)]],
     "a group that does not fit together": [m.node("n", 3), *both()],
+    "labels that a node could have": selecting(
+        spec={"zone": "c"}, nodeSelector={"disk": "ssd"},
+        **requiring([("zone", "In", ["x"])], [("zone", "In", ["c"]), ("size", "Gt", ["5"]), ("size", "Lt", ["7"])])),
     "holds of a NonStrict gang": [m.node("n", 3), *m.koordinator_gang("g", 4, mode="NonStrict")],
 }  # fmt: skip
 
@@ -67,7 +102,24 @@ NODES_WOULD_NOT: dict[str, tuple[str, list[Any]]] = {
     "a mark": ("TimedOut", [m.node("n", 3), *m.koordinator_gang("g", 4, mode="NonStrict", wait="5s")]),
     "another scheduler": ("OtherScheduler", [m.node("n"), *m.gang("g", 1, 2), m.pod("x", group="g", scheduler="foo")]),
     "a volume claim that does not exist": ("GangInvalid", [m.node("n"), *m.gang("g", 2, **CLAIM)]),
+    "a volume claim, in a topology": ("GangInvalid", [*r.nodes({"a": 1}), *r.native("g", 2, **CLAIM)]),
+    "a volume claim, without nodes": ("GangInvalid", m.gang("g", 2, **CLAIM)),
+    "selectors, in a topology": ("GangInvalid", [
+        *r.nodes({"a": 1}), *r.native("g", 2, **requiring([("zone", "In", ["a"]), ("zone", "NotIn", ["a"])]))]),
+    "pods in two domains": ("GangInvalid", [
+        *r.nodes({"a": [1], "b": [1]}), *r.native("g", 1, 3),
+        *(m.pod(f"a{n}", nodeName=f"{rack}-0", schedulingGroup={"podGroupName": "g"}) for n, rack in enumerate("ab"))]),
     "a topology that does not exist": ("GangInvalid", [m.node("n"), *r.volcano("g", 2, tier=1)]),
+    "its queue, beside room": ("QueueFull", beside_a_limit("a", "b")),
+    "its queue, before room": ("QueueFull", beside_a_limit("b", "a")),
+    "selectors that contradict each other": (
+        "GangInvalid", selecting(spec={"zone": "a"}, nodeSelector={"zone": "b"})),
+    "a selector against its own affinity": (
+        "GangInvalid", selecting(nodeSelector={"zone": "c"}, **requiring([("zone", "NotIn", ["c"])]))),
+    "affinity against itself": ("GangInvalid", selecting(**requiring([
+        ("size", "Gt", ["5"]), ("size", "Lt", ["6"])], [("zone", "In", ["c"]), ("zone", "In", ["d"])]))),
+    "a label that must and must not be there": (
+        "GangInvalid", selecting(spec={"zone": "c"}, **requiring([("zone", "DoesNotExist", [])]))),
     "pods that it evicted": ("Preempting", [
         HIGH, m.node("n", 2), m.pod("busy", 2, stop_delay="60s"), *m.gang("g", 2, priority="high", at="5s")]),
 }  # fmt: skip

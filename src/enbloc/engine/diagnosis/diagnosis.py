@@ -49,6 +49,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...] = ()
     of_queue: bool = False
     """Whether the limit of a queue is exceeded: then lower usage of that queue may help."""
+    needs_queue: bool = False
+    """Whether that is so for any of its roles, whatever the first one lacks."""
     other: str = ""
     """The gang that it waits for, if its title is part of the message."""
     needs_other_than_nodes: bool = False
@@ -91,7 +93,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 def nodes_would_help(why: Diagnosis) -> bool:
     """E1: whether a gang lacks nothing but room, labels, taints or topology that further nodes could bring."""
-    if why.needs_other_than_nodes or why.of_queue:
+    if why.needs_other_than_nodes or why.of_queue or why.needs_queue:
         return False
     if why.reason is PendingReason.GROUP_NOT_READY:
         return why.attempted_with_others
@@ -104,6 +106,8 @@ def reason_of_pods(why: Diagnosis) -> PendingReason:
         return PendingReason.UNSCHEDULABLE
     if why.reason is not PendingReason.UNSCHEDULABLE:
         return why.reason
+    if why.needs_queue:
+        return PendingReason.QUEUE_FULL
     return PendingReason.GROUP_NOT_READY if why.attempted_with_others else PendingReason.GANG_INVALID
 
 

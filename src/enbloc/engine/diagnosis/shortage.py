@@ -9,8 +9,6 @@ from typing import NamedTuple
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Reason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.filters.stateful import exclusive_claims
-from enbloc.engine.filters.volumes import is_of_claim
 
 
 class Refusal(NamedTuple):
@@ -20,6 +18,8 @@ class Refusal(NamedTuple):
     reasons: tuple[tuple[str, int], ...]
     """Reason, and on how many nodes."""
     of_queue: bool = False
+    nodes_would_help: bool = True
+    """Whether it would fit on a further node (E1)."""
 
 
 class Shortage(NamedTuple):
@@ -59,7 +59,8 @@ def diagnosed(shortages: Sequence[Shortage], fitting: Mapping[str, int], others:
         missing={one.role: one.missing for one in shortages},
         reasons=tuple(reasons),
         of_queue=full,
-        needs_other_than_nodes=any(is_of_claim(one.reason) or one.reason == exclusive_claims.REASON for one in reasons),
+        needs_queue=any(one.why.of_queue for one in shortages),
+        needs_other_than_nodes=not all(one.why.nodes_would_help for one in shortages),
         of_roles={role: text for role, text in of_roles.items() if text != message},
     )
 

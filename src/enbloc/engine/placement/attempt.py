@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis import diagnosis, further_nodes
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.shortage import Refusal, Shortage, diagnosed
 from enbloc.engine.events import EventKind
@@ -183,7 +183,8 @@ class Placer:
         closed = list(constraints.closed(task)) if constraints.closed is not None else []
         if constraints.shadow is not no_shadow:  # there is room, but not until the shadow time
             closed.append((diagnosis.KEPT_IN_TIME, state.candidates(task.cls).keys() >= 0))
-        return Refusal(*diagnosis.no_room(state, task, closed))
+        text, reasons = diagnosis.no_room(state, task, closed)
+        return Refusal(text, reasons, nodes_would_help=further_nodes.could_help(state, task))
 
 
 def attempt(

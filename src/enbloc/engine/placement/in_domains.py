@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from enbloc.engine.decisions import PlannedDomains
-from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis import diagnosis, further_nodes
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints
@@ -360,6 +360,10 @@ def _no_domain(state: State, part: Part, closed: Bools | None, *, unproved: bool
     pinned = sorted({int(level.ids[row]) for row in part.pinned})
     names = [level.names[one] if one >= 0 else "(none)" for one in pinned]
     of_one_kind = len(part.needed) == 1
-    return diagnosis.no_domain(
+    found = diagnosis.no_domain(
         part.gang, level.name, part.size, rooms, pinned=names, unproved=unproved, of_one_kind=of_one_kind
     )
+    classes = map(state.classes.by_id.__getitem__, part.needed)
+    in_one = not pinned or (len(pinned) == 1 and -1 not in pinned)
+    nodes_would_help = in_one and all(further_nodes.could_help_class(state, cls) for cls in classes)
+    return msgspec.structs.replace(found, needs_other_than_nodes=not nodes_would_help)

@@ -3,9 +3,6 @@
 Times in a Lease are the holder's, and clocks differ and jump. So they are not compared with a local clock: a Lease has
 expired when it did not change for its duration by the observer's monotonic clock, and a holder stops by itself when it
 could not renew for less than that. A replica that lost the Lease exits and is restarted.
-
-`kubernetes_asyncio.leaderelection` is not used: it takes deadlines from the wall clock and does not bound a renewal
-that hangs.
 """
 
 from __future__ import annotations

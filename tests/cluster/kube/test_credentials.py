@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime
 import ipaddress
-import json
-import os
 import ssl
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +18,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from cluster.kube.server import ApiServer, play, pod
-from enbloc.api.writes import Refused
+from cluster.kube.server import QUICK, ApiServer, play, pod
+from cluster.kube.test_exec_plugin import PlugIn
+from enbloc.api.writes import Create, Refused
 from enbloc.cluster.kube import connect
-from enbloc.cluster.kube.credentials import NoCredentials, PodCredentials, load
+from enbloc.cluster.kube import credentials as credentials_module
+from enbloc.cluster.kube.credentials import NoCredentials, load
+
+LOOPBACK = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 
 
 @pytest.fixture(autouse=True)
@@ -84,12 +86,16 @@ def test_contexts_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("[]", None, ""),
         ("a: b", None, "current-context"),
         ("{}", "x", "contexts"),
-        ("current-context: x\ncontexts: []\nclusters: []", None, "Expected object with name x"),
-        ("current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c}]", None, "cluster"),
+        ("current-context: x\ncontexts: []\nclusters: []", None, "contexts: there is no 'x'"),
+        (
+            "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c}]",
+            None,
+            "not an http(s) address",
+        ),
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {a: b}}]",
             None,
-            "not an http(s) address",
+            "clusters.c: Object contains unknown field `a`",
         ),
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
@@ -143,79 +149,117 @@ def test_a_token_in_a_file_is_read_again(tmp_path: Path) -> None:
     play(story)
 
 
-def plug_in(path: Path, **status: str) -> dict[str, Any]:
-    """An exec plug-in whose token counts how often it ran."""
-    said = json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})
-    path.write_text(
-        f"#!{sys.executable}\nimport json, pathlib\nruns = pathlib.Path({str(path)!r} + '.runs')\n"
-        "runs.write_text(runs.read_text() + '.' if runs.exists() else '.')\n"
-        f"said = json.loads({said!r})\nsaid['status']['token'] = f'token-{{len(runs.read_text())}}'\n"
-        "print(json.dumps(said))\n"
-    )
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path)}}
-
-
-@pytest.mark.filterwarnings("ignore:.*utcnow:DeprecationWarning")  # the library's
-@pytest.mark.parametrize("hours, runs", [(1, 1), (-1, 2), (None, 1)])
-def test_a_plug_in_runs_again_when_its_answer_expires_or_is_refused(
-    tmp_path: Path, hours: int | None, runs: int
-) -> None:
-    async def story() -> None:
-        status = {}
-        if hours is not None:
-            expires = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
-            status["expirationTimestamp"] = expires.strftime("%Y-%m-%dT%H:%M:%SZ")
-        credentials = await load(kubeconfig(tmp_path / "config", plug_in(tmp_path / "plug-in", **status)), None)
-        assert await bearer(credentials) == f"Bearer token-{runs}"
-        assert await bearer(credentials, refused=True) == f"Bearer token-{runs + 1}"
-
-    play(story)
-
-
-def test_a_plug_in_that_fails_is_one_line(tmp_path: Path) -> None:
-    async def story() -> None:
-        user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
-        with pytest.raises(NoCredentials, match="exec: process returned 1"):
-            await load(kubeconfig(tmp_path / "config", user), None)
-
-    play(story)
-
-
-def test_a_plug_in_that_never_answers_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        monkeypatch.setattr("enbloc.cluster.kube.credentials.PLUG_IN_S", 0.1)
-        exec_ = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["0.6"]}
-        with pytest.raises(NoCredentials, match="took longer"):
-            await load(kubeconfig(tmp_path / "config", {"exec": exec_}), None)
-        await asyncio.sleep(0.7)  # the library does not end it
-
-    play(story)
-
-
-def test_a_pod_has_its_own_and_reads_a_new_token(tmp_path: Path) -> None:
+def test_a_pod_has_its_own_and_reads_a_new_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         token, authority = tmp_path / "token", tmp_path / "ca.crt"
-        environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+        monkeypatch.setattr(credentials_module, "TOKEN_FILE", str(token))
+        monkeypatch.setattr(credentials_module, "CA_FILE", str(authority))
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
         with pytest.raises(NoCredentials, match="in this pod"):
-            PodCredentials(environ, str(token), str(authority))
+            await load(None, None)
         token.write_text("one\n")
         authority.write_bytes(certificate("ca")[0])
-        credentials = PodCredentials(environ, str(token), str(authority))
+        credentials = await load(None, None)
         assert credentials.base_url == "https://10.0.0.1:443"
         assert await bearer(credentials) == "Bearer one"
         token.write_text("two")
-        assert await bearer(credentials) == "Bearer one"  # read at most once a minute
-        credentials._loader.token_expires_at = datetime.datetime(2000, 1, 1)
         assert await bearer(credentials) == "Bearer two"
         token.write_text("three")
         assert await bearer(credentials, refused=True) == "Bearer three"
+        first = credentials.tls
+        authority.write_bytes(certificate("another")[0])
+        await bearer(credentials)
+        assert credentials.tls is not first
+        token.write_text("")
+        with pytest.raises(NoCredentials, match=r"in this pod: .*token is empty"):
+            await bearer(credentials, refused=True)
 
     play(story)
 
 
-def certificate(name: str) -> tuple[bytes, bytes]:
-    """A certificate that signed itself, and its key."""
+def test_a_token_that_was_replaced_is_read_again_once_it_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        file = kubeconfig(tmp_path / "config", {"token": "first"})
+        credentials = await load(file, None)
+        kubeconfig(tmp_path / "config", {"token": "second"})
+        assert await bearer(credentials) == "Bearer first"
+        assert await bearer(credentials, refused=True) == "Bearer second"
+
+    play(story)
+
+
+def test_what_is_read_again_is_the_same_context_on_the_same_server(tmp_path: Path) -> None:
+    """`kubectl config use-context` meanwhile must not send the credentials of one cluster to another."""
+
+    async def story() -> None:
+        path = tmp_path / "config"
+        credentials = await load(kubeconfig(path, {"token": "first"}), None)
+        other = yaml.safe_load(path.read_text())
+        other["users"][0]["user"]["token"] = "second"
+        path.write_text(yaml.safe_dump(other | {"current-context": "there"}))
+        assert await bearer(credentials, refused=True) == "Bearer second"
+        kubeconfig(path, {"token": "third"}, "http://127.0.0.1:4")
+        with pytest.raises(NoCredentials, match="context 'here' leads elsewhere by now"):
+            await bearer(credentials, refused=True)
+        kubeconfig(path, {"token": "third", "as": "jane"})
+        with pytest.raises(NoCredentials, match="context 'here' leads elsewhere by now"):
+            await bearer(credentials, refused=True)
+        path.unlink()
+        with pytest.raises(NoCredentials, match="there is no such kubeconfig"):
+            await bearer(credentials, refused=True)
+        assert await bearer(credentials) == "Bearer second"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "text, message", [("a\nb", "no header may have"), ("s3cr3t\x00", "no header"), ("ü", "no header")]
+)
+def test_a_token_that_is_no_header_is_refused_without_being_shown(tmp_path: Path, text: str, message: str) -> None:
+    async def story() -> None:
+        (tmp_path / "token").write_text(text)
+        with pytest.raises(NoCredentials, match=r"users\.me\.tokenFile: the token has characters") as caught:
+            await load(kubeconfig(tmp_path / "config", {"tokenFile": "token"}), None)
+        assert message in str(caught.value)
+        assert text not in str(caught.value)
+
+    play(story)
+
+
+def test_user_password_and_impersonation_reach_the_server(tmp_path: Path) -> None:
+    async def story() -> None:
+        seen: list[Any] = []
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            seen.append([pair for pair in request.headers.items() if pair[0].startswith(("Impersonate", "Auth"))])
+            return await server.handle(request)
+
+        server = ApiServer()
+        runner = web.ServerRunner(web.Server(handle), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        me = {"username": "me", "password": "s3cr3t", "as": "jané", "as-groups": ["ops", "dev"]}
+        try:
+            file = kubeconfig(tmp_path / "config", me, f"http://127.0.0.1:{runner.addresses[0][1]}")
+            async with await connect(file, None) as cluster:
+                await cluster.execute(Create(pod("a")))
+        finally:
+            await runner.cleanup()
+        assert len(seen) > 1
+        for headers in seen:  # reads and writes
+            assert sorted(headers) == [
+                ("Authorization", "Basic bWU6czNjcjN0"),
+                ("Impersonate-Group", "dev"),
+                ("Impersonate-Group", "ops"),
+                ("Impersonate-User", "jané"),
+            ]
+
+    play(story)
+
+
+def certificate(name: str, host: str = "") -> tuple[bytes, bytes]:
+    """A certificate that signed itself, of a host or of loopback, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -227,7 +271,7 @@ def certificate(name: str) -> tuple[bytes, bytes]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host) if host else LOOPBACK]), False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
         .sign(key, hashes.SHA256())
     )
@@ -286,7 +330,174 @@ def test_a_proxy_of_the_environment_is_for_others_than_loopback(
     play(story)
 
 
-def test_the_library_is_imported_only_where_a_cluster_is_used() -> None:
-    code = "import sys, enbloc.cluster.kube; print('kubernetes_asyncio' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert said.stdout.strip() == "False"
+def test_a_certificate_of_a_plug_in_is_another_one_after_a_401(tmp_path: Path) -> None:
+    """Reads and writes go over new connections: those that are kept belong to the certificate of their handshake."""
+
+    async def story() -> None:
+        plug_in = PlugIn(tmp_path)
+        pairs = {}
+        for name in ("server", "one", "two"):
+            pairs[name] = [part.decode() for part in certificate(name)]
+            (tmp_path / f"{name}.crt").write_text(pairs[name][0])
+            (tmp_path / f"{name}.key").write_text(pairs[name][1])
+
+        def gives(name: str) -> None:
+            plug_in.answers({"clientCertificateData": pairs[name][0], "clientKeyData": pairs[name][1]})
+
+        server, wanted = ApiServer(), "one"
+        seen: list[tuple[str, str]] = []
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            assert request.transport is not None
+            peer = request.transport.get_extra_info("peercert")
+            seen.append((request.method, dict(part[0] for part in peer["subject"])["commonName"]))
+            if seen[-1][1] != wanted:
+                return web.json_response({"kind": "Status", "code": 401, "reason": "Unauthorized"}, status=401)
+            return await server.handle(request)
+
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=pairs["one"][0] + pairs["two"][0])
+        tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+        tls.verify_mode = ssl.CERT_REQUIRED
+        runner = web.ServerRunner(web.Server(handle), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+        authority = base64.b64encode(pairs["server"][0].encode()).decode()
+        file = plug_in.kubeconfig(cluster={"server": url, "certificate-authority-data": authority})
+        gives("one")
+        try:
+            async with await connect(file, None) as cluster:
+                await cluster.execute(Create(pod("a")))
+                assert await cluster.get("Pod", "default", "a") is not None
+                wanted = "two"
+                gives("two")
+                assert await cluster.get("Pod", "default", "a") is not None
+                await cluster.execute(Create(pod("b")))
+                wanted = "one"
+                gives("one")
+                await cluster.execute(Create(pod("c")))
+                assert await cluster.get("Pod", "default", "c") is not None
+        finally:
+            await runner.cleanup()
+        assert len(plug_in.asked) == 3
+        changes = seen[seen.index(("POST", "one")) :]
+        assert changes == [
+            ("POST", "one"),
+            ("GET", "one"),
+            ("GET", "one"),
+            ("GET", "two"),
+            ("POST", "two"),
+            ("POST", "two"),
+            ("POST", "one"),
+            ("GET", "one"),
+        ]
+
+    play(story)
+
+
+def test_inline_certificates_and_the_name_in_that_of_the_server(tmp_path: Path) -> None:
+    async def story() -> None:
+        public, private = certificate("client")
+        (tmp_path / "client.crt").write_bytes(public)
+        for name, text in zip(("server.crt", "server.key"), certificate("server", "api.example"), strict=True):
+            (tmp_path / name).write_bytes(text)
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(tmp_path / "client.crt"))
+        tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+        tls.verify_mode = ssl.CERT_REQUIRED
+        server = ApiServer()
+        runner = web.ServerRunner(web.Server(server.handle), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+        text = {
+            "client-certificate-data": base64.b64encode(public).decode(),
+            "client-key-data": base64.b64encode(private).decode(),
+        }
+        known = {"certificate-authority-data": base64.b64encode((tmp_path / "server.crt").read_bytes()).decode()}
+        try:
+            file = kubeconfig(tmp_path / "config", text, url, **known, **{"tls-server-name": "api.example"})
+            async with await connect(file, None) as cluster:
+                await cluster.execute(Create(pod("a")))
+                assert await cluster.get("Pod", "default", "a") is not None
+            with pytest.raises(Refused, match=r"certificate is not valid for '127\.0\.0\.1'"):
+                await connect(kubeconfig(tmp_path / "config", text, url, **known), None)
+        finally:
+            await runner.cleanup()
+
+    play(story)
+
+
+def test_keys_that_cannot_be_used_are_one_line_and_never_a_question(tmp_path: Path) -> None:
+    async def story() -> None:
+        public, private = certificate("client")
+        key = serialization.load_pem_private_key(private, None)
+        (tmp_path / "client.crt").write_bytes(public)
+        (tmp_path / "other.key").write_bytes(certificate("other")[1])
+        (tmp_path / "locked.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.BestAvailableEncryption(b"s3cr3t"),
+            )
+        )
+        (tmp_path / "empty.crt").write_text("")
+        for name in ("other.key", "locked.key"):
+            me = {"client-certificate": "client.crt", "client-key": name}
+            with pytest.raises(NoCredentials, match=r"users\.me\.client-certificate: the client certificate cannot be"):
+                await load(kubeconfig(tmp_path / "config", me, "https://127.0.0.1:1"), None)
+        file = kubeconfig(tmp_path / "c", {}, "https://127.0.0.1:1", **{"certificate-authority": "empty.crt"})
+        with pytest.raises(NoCredentials, match=r"certificate-authority: the cluster's .* cannot be read: it is empty"):
+            await load(file, None)
+
+    play(story)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_password_of_a_proxy_reaches_it_and_no_message(
+    tmp_path: Path, scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        heads: list[bytes] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            await writer.drain()
+            writer.close()
+
+        proxy = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://me:s3%63r3t@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        file = kubeconfig(tmp_path / "config", {}, f"{scheme}://far.example", **{"proxy-url": url})
+        with pytest.raises(Refused) as caught:
+            await connect(file, None, bounds=QUICK)
+        proxy.close()
+        assert b"\r\nProxy-Authorization: Basic bWU6czNjcjN0\r\n" in heads[0]
+        for secret in ("s3cr3t", "s3%63r3t", "bWU6czNjcjN0"):
+            assert secret not in str(caught.value)
+            assert secret not in caplog.text
+
+    play(story)
+
+
+def test_the_proxy_of_the_environment_may_lack_its_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        monkeypatch.setenv("http_proxy", "proxy:3128")
+        file = kubeconfig(tmp_path / "config", {}, "http://far.example")
+        assert (await load(file, None)).proxy == "http://proxy:3128"
+        monkeypatch.setenv("http_proxy", "socks5://proxy:1")
+        with pytest.raises(NoCredentials, match=r"^\$http_proxy: not an http\(s\) proxy"):
+            await load(file, None)
+
+    play(story)
+
+
+def test_what_connects_imports_nothing_of_simulations_and_pages(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path / "config", {"token": "abc"})
+    program = (
+        "import asyncio, sys, enbloc.cli.run, enbloc.runtime.service\n"
+        "from enbloc.cluster.kube.credentials import load\n"
+        f"asyncio.run(load({file!r}, None))\n"
+        "print(sorted({'enbloc.sim.simulation', 'enbloc.web', 'enbloc.up'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

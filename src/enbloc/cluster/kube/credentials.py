@@ -1,46 +1,43 @@
-"""Where the API server is, and the credentials for it.
+"""Where the API server is, and the credentials for it, as they are now.
 
-Kubeconfigs of the usual kind are read by `usual_kubeconfig`. All others (several files, exec plug-ins, passwords) are
-read by `kubernetes_asyncio`, which is imported here and nowhere else, and only then. This module adds: which file to
-use, one-line errors for the user, and when to refresh credentials.
+Which kubeconfig is used, and what lies behind it: certificates, token files and plug-ins are looked at again when they
+may have changed. What a kubeconfig says is `kubeconfig`'s part, how a plug-in is asked `exec_plugin`'s.
 """
 
 from __future__ import annotations
 
-import asyncio
+import base64
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from enbloc.cluster.kube.usual_kubeconfig import Usual, is_too_deep, of_pod
-from enbloc.cluster.kube.usual_kubeconfig import read as read_usual
+from enbloc.cluster.kube.exec_plugin import Given, run
+from enbloc.cluster.kube.kubeconfig import Access, NoCredentials, of_pod, proxy_of, read
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import Configuration
-    from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+__all__ = ["Credentials", "NoCredentials", "load"]
 
 REFRESH_S = 60.0
 """How long a result of `Credentials.authorization` may be used."""
 PLUG_IN_S = 30.0
 """How long an exec plug-in may take."""
+INTERACTIVE_S = 300.0
+"""The same, of one that may ask the user."""
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 CA_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
 
-class NoCredentials(Exception):
-    """The user's settings lead to no cluster; the message is one line for the user."""
-
-
 class Credentials:
-    """One API server, with a fixed token or none. The subclasses refresh theirs."""
+    """One API server, with a fixed token or none. The subclass refreshes its own."""
 
     refresh_s = REFRESH_S
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of every request, besides `Authorization`."""
 
     def __init__(
         self,
@@ -52,8 +49,9 @@ class Credentials:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.tls = tls
+        """Another object as soon as a certificate has changed: connections belong to the one they were made with."""
         self.server_name = server_name
-        self.proxy = proxy or _proxy_for(self.base_url)
+        self.proxy, self.proxy_headers = _without_user(proxy or _proxy_for(self.base_url))
         self._authorization = f"Bearer {token}" if token else None
 
     async def authorization(self, *, refused: bool = False) -> str | None:
@@ -61,84 +59,69 @@ class Credentials:
         return self._authorization
 
 
-class UsualCredentials(Credentials):
-    """Those of a kubeconfig of the usual kind. Token files and certificates are read again when they are refreshed."""
-
-    def __init__(self, file: str, context: str | None, usual: Usual) -> None:
-        self._file = file
-        self._context = context
-        self._usual = usual
-        tls = _usual_tls(usual) if usual.server.startswith("https:") else None
-        super().__init__(usual.server, tls, usual.server_name)
-
-    async def authorization(self, *, refused: bool = False) -> str | None:
-        if refused:
-            self._usual = read_usual(self._file, self._context) or self._usual
-        if self.tls is not None and self._usual.certificate is not None:
-            _load_pair(self.tls, self._usual)
-        token = self._usual.token
-        if self._usual.token_file:
-            try:
-                token = Path(self._usual.token_file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as why:
-                raise NoCredentials(f"{self._file}: tokenFile: {_one_line(why)}") from None
-        return f"Bearer {token}" if token else None
-
-
 class KubeconfigCredentials(Credentials):
-    """The credentials of a context in a kubeconfig. Tokens from files and plug-ins are refreshed, as are
-    certificates."""
+    """Those of a context in a kubeconfig, or of the pod that this process runs in."""
 
-    def __init__(self, files: str, context: str | None, loader: KubeConfigLoader, loaded: Configuration) -> None:
-        self._files = files
-        self._context = context
-        self._loader = loader
-        self._loaded = loaded
-        host = loaded.host or ""
-        tls = _tls(loaded) if host.startswith("https:") else None
-        super().__init__(host, tls, loaded.tls_server_name, loaded.proxy)
+    def __init__(self, access: Access, where: str, again: Callable[[], Access]) -> None:
+        """`where`: the files, for messages. `again` reads the same context once more."""
+        self._access = access
+        self._where = where
+        self._again = again
+        self._given: Given | None = None
+        self._tls_of: tuple[bytes, ...] | None = None
+        self.headers = access.headers
+        super().__init__(access.server.address, None, access.server.name, access.server.proxy)
 
     async def authorization(self, *, refused: bool = False) -> str | None:
         if refused:
-            self._loader, self._loaded = await _load(self._files, self._context)
-        elif not self._runs_plugin_each_time():
-            await _set(self._loader, self._loaded, self._files)
-        if self.tls is not None and self._loaded.cert_file:
-            _load_certificate(self.tls, self._loaded)
-        key: str | None = self._loaded.api_key.get("BearerToken")
-        return key
+            self._read_again()
+        header = self._own_header()
+        if header is None and self._access.plugin is not None:
+            if self._given is None or _ends_soon(self._given):
+                self._given = await run(
+                    self._access.plugin, self._access.plugin_at, self._access.server, PLUG_IN_S, INTERACTIVE_S
+                )
+            header = _bearer(self._given.token or "", self._access.plugin_at)
+        if self.base_url.startswith("https:"):
+            self._renew_tls()
+        return header
 
-    def _runs_plugin_each_time(self) -> bool:
-        """A plug-in that gave no expiry is called again only when its token was rejected."""
-        user = self._loader._user
-        return user is not None and "exec" in user and not hasattr(self._loader, "exec_plugin_expiry")
+    def _read_again(self) -> None:
+        """A kubeconfig is written anew by a login, for example."""
+        now = self._again()
+        if (now.server.address, now.headers) != (self._access.server.address, self._access.headers):
+            raise NoCredentials(f"{self._where}: context {now.context!r} leads elsewhere by now; start again")
+        self._access = now
+        self._given = None
 
-
-class PodCredentials(Credentials):
-    """A pod's service account. The kubelet replaces the token file now and then."""
-
-    def __init__(self, environ: Mapping[str, str] = os.environ, token: str = TOKEN_FILE, ca: str = CA_FILE) -> None:
-        from kubernetes_asyncio.client import Configuration
-        from kubernetes_asyncio.config import ConfigException
-        from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
-
-        self._loaded = Configuration()
-        loader = InClusterConfigLoader(token, ca, environ=dict(environ))
+    def _own_header(self) -> str | None:
+        """Without a plug-in; it is not run if there is one, as kubectl does not run it."""
+        if self._access.basic:
+            return _basic(self._access.basic)
+        token = self._access.token
+        if token is None:
+            return None
         try:
-            loader.load_and_set(self._loaded)
-        except (ConfigException, OSError) as why:
-            raise NoCredentials(f"in this pod: {why}") from None
-        self._loader = loader
-        super().__init__(self._loaded.host or "", _tls(self._loaded))
+            return _bearer(token.read().decode().strip(), token.where)
+        except UnicodeDecodeError:
+            raise NoCredentials(f"{token.where}: {token.file} is not text") from None
 
-    async def authorization(self, *, refused: bool = False) -> str | None:
-        if refused:
-            try:
-                self._loader.load_and_set(self._loaded)
-            except Exception as why:
-                raise NoCredentials(f"in this pod: {why}") from None
-        key: str | None = await self._loaded.get_api_key_with_prefix("BearerToken")
-        return key.strip() if key else None
+    def _renew_tls(self) -> None:
+        """Makes another context for TLS if a certificate has changed."""
+        access = self._access
+        authority, certificate, key = (
+            None if one is None else one.read() for one in (access.server.authority, access.certificate, access.key)
+        )
+        if certificate is None and self._given is not None and self._given.client_certificate_data:
+            certificate, key = _pair_of(self._given)
+        found = (authority or b"", certificate or b"", key or b"", b"" if access.server.verifies else b"-")
+        if found == self._tls_of:
+            return
+        where = access.server.authority.where if access.server.authority is not None else self._where
+        context = _context(authority, where, verifies=access.server.verifies)
+        if certificate is not None and key is not None:
+            _load_pair(context, certificate, key, access.certificate.where if access.certificate else access.plugin_at)
+        self.tls, self._tls_of = context, found
 
 
 async def load(kubeconfig: str | None, context: str | None) -> Credentials:
@@ -151,72 +134,47 @@ async def load(kubeconfig: str | None, context: str | None) -> Credentials:
         elif context:
             raise NoCredentials(f"there is no kubeconfig with context {context!r}: {usual} does not exist")
         elif "KUBERNETES_SERVICE_HOST" in os.environ:
-            own = of_pod(os.environ, TOKEN_FILE, CA_FILE)
-            return UsualCredentials("in this pod", None, own) if own is not None else PodCredentials()
+            return await _first("in this pod", lambda _: of_pod(os.environ, TOKEN_FILE, CA_FILE), None)
         else:
             raise NoCredentials(
                 f"no cluster: no --kubeconfig, no $KUBECONFIG, no {usual}, and this is not a pod in a cluster"
             )
-    if not any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
-        raise NoCredentials(f"{files}: there is no such kubeconfig")
-    for file in filter(None, files.split(os.pathsep)):
-        if is_too_deep(file):
-            raise NoCredentials(f"{file}: nested too deep for a kubeconfig")
-    found = read_usual(files, context)
-    if found is not None:
-        return UsualCredentials(files, context, found)
-    loader, loaded = await _load(files, context)
-    server = str(getattr(loader, "host", ""))
-    if not server.startswith(("https://", "http://")):
-        raise NoCredentials(f"{files}: the cluster's server is not an http(s) address: {server[:80]!r}")
-    return KubeconfigCredentials(files, context, loader, loaded)
+    return await _first(files, lambda chosen: read(files, chosen), context)
 
 
-async def _load(files: str, context: str | None) -> tuple[KubeConfigLoader, Configuration]:
-    from kubernetes_asyncio.client import Configuration
-    from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+async def _first(where: str, reads: Callable[[str | None], Access], context: str | None) -> Credentials:
+    """Reads it, and everything that it names, so that faults are told at the start."""
+    access = reads(context)
+    found = KubeconfigCredentials(access, where, lambda: reads(access.context))
+    await found.authorization()
+    return found
 
-    loaded = Configuration()
+
+def _ends_soon(given: Given) -> bool:
+    """Before `authorization` is asked again."""
+    ends = given.expiration_timestamp
+    return ends is not None and ends <= datetime.now(UTC) + timedelta(seconds=REFRESH_S)
+
+
+def _bearer(token: str, where: str) -> str | None:
+    if not token.isascii() or not token.isprintable():
+        raise NoCredentials(f"{where}: the token has characters that no header may have")
+    return f"Bearer {token}" if token else None
+
+
+def _pair_of(given: Given) -> tuple[bytes, bytes]:
+    return (given.client_certificate_data or "").encode(), (given.client_key_data or "").encode()
+
+
+def _context(authority: bytes | None, where: str, *, verifies: bool) -> ssl.SSLContext:
     try:
-        merged = KubeConfigMerger(files).config
-        loader = KubeConfigLoader(config_dict=merged, active_context=context, config_base_path=None)
-    except Exception as why:  # the loader raises many types for files that users wrote
-        raise NoCredentials(f"{files}: {_one_line(why)}") from None
-    await _set(loader, loaded, files)
-    return loader, loaded
-
-
-async def _set(loader: KubeConfigLoader, loaded: Configuration, files: str) -> None:
-    try:
-        async with asyncio.timeout(PLUG_IN_S):
-            await loader.load_and_set(loaded)
-    except TimeoutError:
-        raise NoCredentials(f"{files}: the exec plug-in took longer than {PLUG_IN_S:.0f} s") from None
-    except Exception as why:
-        raise NoCredentials(f"{files}: {_one_line(why)}") from None
-
-
-def _tls(loaded: Configuration) -> ssl.SSLContext:
-    context = _context(loaded.ssl_ca_cert, None, verifies=bool(loaded.verify_ssl))
-    if loaded.cert_file:
-        _load_certificate(context, loaded)
-    return context
-
-
-def _usual_tls(usual: Usual) -> ssl.SSLContext:
-    authority = usual.authority
-    file, text = (authority.file or None, authority.text or None) if authority is not None else (None, None)
-    context = _context(file, text, verifies=usual.verifies)
-    if usual.certificate is not None:
-        _load_pair(context, usual)
-    return context
-
-
-def _context(ca_file: str | None, ca_text: str | None, *, verifies: bool) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=ca_file, cadata=ca_text)
-    except (OSError, ssl.SSLError) as why:
-        raise NoCredentials(f"the cluster's certificate authority cannot be read: {_one_line(why)}") from None
+        # What is written between certificates may be in any language.
+        text = None if authority is None else authority.decode("ascii", "ignore")
+        if text == "":  # for Python that would be the authorities of the system
+            raise ValueError("it is empty")
+        context = ssl.create_default_context(cadata=text)
+    except (ValueError, OSError) as why:
+        raise NoCredentials(f"{where}: the cluster's certificate authority cannot be read: {_one_line(why)}") from None
     # Newer Pythons reject certificates that kubectl accepts, such as those of many clusters' own authorities.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not verifies:
@@ -225,29 +183,17 @@ def _context(ca_file: str | None, ca_text: str | None, *, verifies: bool) -> ssl
     return context
 
 
-def _load_pair(context: ssl.SSLContext, usual: Usual) -> None:
-    """Loads the client's certificate, for new connections. Python reads it from files alone."""
-    assert usual.certificate is not None
-    assert usual.key is not None
+def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, where: str) -> None:
+    """Loads the client's certificate. Python reads it from files alone."""
     with TemporaryDirectory(prefix="enbloc-") as folder:  # only its owner can read it
-        files = []
-        for name, material in (("certificate", usual.certificate), ("key", usual.key)):
-            path = Path(material.file or folder, "" if material.file else name)
-            if not material.file:
-                path.write_text(material.text, encoding="ascii")
-            files.append(str(path))
+        files = Path(folder, "certificate"), Path(folder, "key")
         try:
-            context.load_cert_chain(files[0], keyfile=files[1])
+            for file, text in zip(files, (certificate, key), strict=True):
+                file.write_bytes(text)
+            # Without a password a key that has one would be asked for on the terminal.
+            context.load_cert_chain(*files, password="")
         except (OSError, ssl.SSLError) as why:
-            raise NoCredentials(f"the client certificate cannot be read: {_one_line(why)}") from None
-
-
-def _load_certificate(context: ssl.SSLContext, loaded: Configuration) -> None:
-    """Loads the client's certificate, for new connections."""
-    try:
-        context.load_cert_chain(str(loaded.cert_file), keyfile=loaded.key_file)
-    except (OSError, ssl.SSLError) as why:
-        raise NoCredentials(f"the client certificate cannot be read: {_one_line(why)}") from None
+            raise NoCredentials(f"{where}: the client certificate cannot be read: {_one_line(why)}") from None
 
 
 def _proxy_for(base_url: str) -> str | None:
@@ -256,7 +202,23 @@ def _proxy_for(base_url: str) -> str | None:
     host = parts.hostname or "localhost"
     if host == "localhost" or _is_loopback(host) or proxy_bypass(host):
         return None
-    return getproxies().get(parts.scheme)
+    url = getproxies().get(parts.scheme)
+    if not url:
+        return None
+    return proxy_of(url if "://" in url else f"http://{url}", f"${parts.scheme}_proxy")
+
+
+def _without_user(proxy: str | None) -> tuple[str | None, dict[str, str]]:
+    """The proxy's URL, and the headers that say to it who asks: an error of a request quotes the URL."""
+    if proxy is None or "@" not in proxy:
+        return proxy, {}
+    parts = urlsplit(proxy)
+    user, _, at = parts.netloc.rpartition("@")
+    return parts._replace(netloc=at).geturl(), {"Proxy-Authorization": _basic(unquote(user))}
+
+
+def _basic(user_and_password: str) -> str:
+    return f"Basic {base64.b64encode(user_and_password.encode()).decode()}"
 
 
 def _is_loopback(host: str) -> bool:

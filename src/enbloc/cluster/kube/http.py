@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -93,11 +94,18 @@ class Api:
         self._credentials = credentials
         self._in_flight = asyncio.Semaphore(in_flight)
         self._base = credentials.base_url
-        self._fixed: dict[str, Any] = {}
+        is_https = self._base.startswith("https:")
+        headers = [("Accept", JSON), ("Accept-Encoding", "identity"), ("User-Agent", "enbloc"), *credentials.headers]
+        # Without compression, which would cost both sides more time than the network does.
+        self._fixed: dict[str, Any] = {"ssl": _ssl(credentials)}
         if credentials.server_name:
             self._fixed["server_hostname"] = credentials.server_name
         if credentials.proxy:
             self._fixed["proxy"] = credentials.proxy
+        if is_https and credentials.proxy_headers:
+            self._fixed["proxy_headers"] = credentials.proxy_headers
+        if not is_https:
+            headers += credentials.proxy_headers.items()
         self._attempt = aiohttp.ClientTimeout(total=bounds.attempt_s, sock_connect=bounds.connect_s)
         self._page = aiohttp.ClientTimeout(total=bounds.page_s, sock_connect=bounds.connect_s)
         self._stream = aiohttp.ClientTimeout(total=None, sock_connect=bounds.connect_s, sock_read=bounds.stall_s)
@@ -106,18 +114,18 @@ class Api:
             connector=aiohttp.TCPConnector(
                 limit=in_flight + MAX_WATCHES,
                 socket_factory=self._sockets.make,
-                ssl=credentials.tls if credentials.tls is not None else True,
                 keepalive_timeout=60,
             ),
-            # Compression would cost both sides more time than the network does.
-            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "enbloc"},
+            headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER,
         )
         self._wire: Wire | None = None
         """For writes; not through a proxy."""
         if not credentials.proxy:
-            self._wire = Wire(self._base, credentials.tls, credentials.server_name, bounds.connect_s)
+            self._wire = Wire(
+                self._base, credentials.tls, credentials.server_name, bounds.connect_s, credentials.headers
+            )
         self._authorized_until = float("-inf")
         self._authorizing = asyncio.Lock()
         self._generation = 0
@@ -233,8 +241,9 @@ class Api:
                     self._wire.authorize(key)
                 except ValueError as why:
                     raise Refused(_UNAUTHORIZED, "Unauthorized", str(why)) from None
-                if refused is not None:
-                    self._wire.renew()
+                if refused is not None or self._fixed["ssl"] is not _ssl(self._credentials):
+                    self._wire.renew(self._credentials.tls)
+            self._fixed["ssl"] = _ssl(self._credentials)  # connections with another one are not used any more
             if key:
                 self._session.headers["Authorization"] = key
             else:
@@ -257,6 +266,10 @@ class Api:
                     await self._authorize(refused=generation)
                 raise refusal(Answer(response.status, await response.read()))
             yield response
+
+
+def _ssl(credentials: Credentials) -> ssl.SSLContext | bool:
+    return True if credentials.tls is None else credentials.tls
 
 
 class _Details(msgspec.Struct):

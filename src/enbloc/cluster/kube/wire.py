@@ -12,7 +12,7 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -56,7 +56,14 @@ class Received(NamedTuple):
 class Wire:
     """Connections to one API server, each with one request under way or none."""
 
-    def __init__(self, base_url: str, tls: ssl.SSLContext | None, server_name: str | None, connect_s: float) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        tls: ssl.SSLContext | None,
+        server_name: str | None,
+        connect_s: float,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:
         at = urlsplit(base_url)
         self._tls = (tls or ssl.create_default_context()) if at.scheme == "https" else None
         self._host = at.hostname or ""
@@ -65,6 +72,7 @@ class Wire:
         self._prefix = at.path.encode()
         host = at.netloc.rpartition("@")[2]
         self._fixed = f"Host: {host}\r\nUser-Agent: enbloc\r\nAccept: application/json\r\nAccept-Encoding: identity\r\n"
+        self._fixed += "".join(f"{name}: {value}\r\n" for name, value in headers)
         self._headers = self._fixed.encode()
         self._connect_s = connect_s
         self._idle: list[_Connection] = []
@@ -79,10 +87,11 @@ class Wire:
         if authorization and not authorization.isprintable():
             raise ValueError("control characters in the Authorization header")
         text = f"{self._fixed}Authorization: {authorization}\r\n" if authorization else self._fixed
-        self._headers = text.encode("latin-1", "replace")
+        self._headers = text.encode()
 
-    def renew(self) -> None:
-        """Idle connections are used no more: they were made with another client certificate."""
+    def renew(self, tls: ssl.SSLContext | None = None) -> None:
+        """Idle connections are used no more: they were made with another client certificate. `tls`: for the next."""
+        self._tls = tls or self._tls
         while self._idle:
             self._idle.pop().close()
 

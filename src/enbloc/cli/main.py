@@ -19,23 +19,26 @@ from enbloc.version import __version__
 _COMMANDS: Final = {  # name -> its line of help; the module of that name has the command
     "up": "Run a cluster on this machine that kubectl can use.",
     "sim": "Simulate a cluster in virtual time: what happens, and why.",
-    "replay": "Replay a workload trace under several policies.",
-    "capture": "Write a cluster's job history as a trace, for replay.",
-    "replay-recording": "Run the engine over a recording of `enbloc run --record`, and compare decisions.",
-    "lint": "Check manifests as admission would, offline.",
+    "run": "Run scheduler and controllers on a real Kubernetes.",
+    "install": "Print all objects that a cluster needs, for kubectl to apply.",
+    "config": "Print the effective config, with a comment on every key.",
     "gangs": "List a cluster's gangs: which run, which wait, and why.",
     "queues": "List its queues and their usage.",
     "nodes": "List its nodes and their usage.",
     "explain": "Explain why a gang waits: numbers, gangs ahead of it, remedies.",
-    "snapshot": "Save a cluster's objects, without secrets, for sim and whatif.",
     "whatif": "Say what a change would do to a cluster: which gangs start when, which pods are evicted.",
+    "lint": "Check manifests as admission would, offline.",
+    "replay": "Replay a workload trace under several policies.",
+}
+_MORE: Final = {
+    "snapshot": "Save a cluster's objects, without secrets, for sim and whatif.",
     "dashboard": "Show a saved simulation in a browser: map, gangs, timeline, queues.",
+    "capture": "Write a cluster's job history as a trace, for replay.",
+    "replay-recording": "Run the engine over a recording of `enbloc run --record`, and compare decisions.",
     "shadow": "Say what Enbloc would have decided on a cluster that another scheduler runs.",
-    "config": "Print the effective config, with a comment on every key.",
-    "install": "Print all objects that a cluster needs, for kubectl to apply.",
-    "run": "Run scheduler and controllers on a real Kubernetes.",
     "completion": "Print the completion script of a shell.",
 }
+_ALL: Final = _COMMANDS | _MORE
 _BENCH: Final = "benchmarks are not installed: `python -m benchmarks --help`, in a clone of the repository, lists them"
 
 
@@ -55,10 +58,10 @@ class _LazyGroup(click.Group):
         return done
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(_ALL)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _ALL:
             return None
         command: click.Command = import_module(f"enbloc.cli.{cmd_name.replace('-', '_')}").command
         return command
@@ -71,17 +74,18 @@ class _LazyGroup(click.Group):
             from enbloc.cli.errors import Refusal
 
             raise Refusal([_BENCH])
-        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
-            close = difflib.get_close_matches(args[0], _COMMANDS, n=1, cutoff=0.6)
-            meant = [arg for arg in args[1:] if arg in _COMMANDS] if args[0] in ("get", "list", "show") else close
+        if args and not args[0].startswith("-") and args[0] not in _ALL:
+            close = difflib.get_close_matches(args[0], _ALL, n=1, cutoff=0.6)
+            meant = [arg for arg in args[1:] if arg in _ALL] if args[0] in ("get", "list", "show") else close
             near = meant[0] if meant else None
             hint = f" Did you mean {near!r}?" if near else " `enbloc --help` lists the commands."
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        for title, commands in (("Commands", _COMMANDS), ("More commands", _MORE)):
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -10,7 +10,7 @@ from enbloc.config import default_scheduler_name, parse
 from support import manifests as m
 from support.answers import Answer
 from support.controller_cluster import World
-from support.simulation import simulate
+from support.simulation import lint, simulate
 
 VOLCANO = {"compat": ["volcano"]}
 TAINT = {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
@@ -158,6 +158,15 @@ def test_n5_under_compat_volcano_the_default_scheduler_is_volcano() -> None:
 )
 def test_n5_the_default_scheduler_of_a_job(config: dict[str, Any], name: str) -> None:
     assert default_scheduler_name(parse(config)) == name
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_n2_lint_names_the_allocation_gate_as_without_effect(value: str) -> None:
+    """W6: Volcano's alpha SchedulingGatesQueueAdmission, on a pod or on a role's pods."""
+    gate = {"scheduling.volcano.sh/queue-allocation-gate": value}
+    found = lint(m.pod("p", annotations=gate), m.job("j", m.role("w", 1, annotations=gate))).warnings
+    said = [one.message for one in found if "has no effect" in one.message]
+    assert len(said) == (2 if value == "true" else 0)
 
 
 WAITING = {

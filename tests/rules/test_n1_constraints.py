@@ -207,6 +207,7 @@ VALUES: dict[str, Any] = {
     "metadata.annotations[volcano.sh/numa-topology-policy] restricted, single-numa-node": "restricted",
     "metadata.annotations[volcano.sh/numa-topology-policy] best-effort": "best-effort",
     "metadata.annotations[volcano.sh/revocable-zone]": "rz1",
+    "metadata.annotations[scheduling.volcano.sh/queue-allocation-gate] true": "true",
     f"metadata.annotations[{koordinator.MIN_AVAILABLE}]": (
         "2",
         [m.node("n"), m.pod("x", annotations=m.koordinator_annotations("g", 1))],

@@ -23,6 +23,7 @@ _USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label o
 _USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
 _USE_PARENT: Final = "use spec.parent and spec.weight of the queues"
 _OWN_CONFIG: Final = "give the pods its data by a ConfigMap of your own, or remove it"
+_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 _NODE_POOL: Final = "kai.scheduler/node-pool"
 _USE_NODE_SELECTOR: Final = f"use a nodeSelector on {_NODE_POOL} in the pods"
 _REMOVE_HINT: Final = "remove it if it is not needed"
@@ -138,6 +139,7 @@ _POD: Final = (
         _is("best-effort"),
     ),
     Field("Volcano", "Pod", _annotation("volcano.sh/revocable-zone"), _PREFERENCE, way_out=_REMOVE_HINT),
+    Field("Volcano", "Pod", _annotation(_ALLOCATION_GATE), _PREFERENCE, "true", _REMOVE_HINT, _is("true")),
     *_honoured(
         "Koordinator",
         "Pod",

@@ -140,11 +140,10 @@ def run(
     settings: dict[str, Any] | None,
     hints: Any,
     until: int | None,
-    *,
-    marks_go: bool = False,
+    reading: tuple[str, ...] = (),
 ) -> tuple[Any, list[str]]:
     """A whole simulation with the oracle as its scheduler, and which promises the engine's choices broke."""
     config = adapter.configured(settings)
-    memory = records.new_memory(hints, marks_go=marks_go)
+    memory = records.new_memory(hints, reading)
     result = adapter.run_oracle(documents, config, memory, cycle, due, pending, until)
     return result, memory["violations"]

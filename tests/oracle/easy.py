@@ -27,13 +27,12 @@ def is_easy(world: World) -> bool:
 
 
 def r8_first_that_waits(world: World, queue: str, failed: dict[Any, int]) -> Gang | None:
-    """The first gang of the queue whose minima were attempted in this cycle and lack room; not those that were put off
-    for the room of awaited pods, nor those that the limits of their queue keep waiting."""
+    """The first gang of the queue whose minima were attempted in this cycle and lack room, also one that was put off
+    for the room of awaited pods (G8); not those that the limits of their queue keep waiting."""
     found = []
     for key in failed:
-        gang = world["gangs"][key]
-        why = world["reasons"].get(key)
-        if gang["queue"] != queue or key in world["put_off"] or why is None or why["reason"] != "Unschedulable":
+        gang, why = world["gangs"][key], world["put_off_for"].get(key) or world["reasons"].get(key)
+        if gang["queue"] != queue or why is None or why["reason"] != "Unschedulable":
             continue
         if order.standing(world, gang) == (order.ALLOCATING, order.MINIMA):
             found.append((order.g8_order(gang, order.MINIMA), gang))
@@ -50,13 +49,16 @@ def r8_behind(world: World, gang: Gang, band: int, failed: dict[Any, int]) -> Sh
     known = world.setdefault("shadows", {})
     state = (first["key"], len(world["placed"]))  # it stays the same until something is placed
     if state not in known:
-        known[state] = r8_shadow(world, first)
+        known[state] = {**r8_shadow(world, first), "awaited": world["awaited_room"]}
     found: Shadow = known[state]
     return r8_as_the_engine_packs(world, first, gang, found) if found["packed"] else found
 
 
 def r8_as_the_engine_packs(world: World, first: Gang, gang: Gang, shadow: Shadow) -> Shadow:
-    """The first gang packed beside what the engine starts of this one; if it starts nothing, nothing is left to it."""
+    """The first gang packed beside what the engine starts of this one; if it starts nothing, nothing is left to it.
+    Where room is left to awaited pods the next cycle is at the same instant: it may start there."""
+    if "starts late" in world["memory"]["reading"] and world.get("awaited_room"):
+        return {**shadow, "waits": True}
     hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
     named = [(task, hint.get((task["namespace"], task["name"]))) for task in gang["tasks"]]
     starts = [(task, node) for task, node in named if node is not None and task["status"] == "pending"]
@@ -70,7 +72,7 @@ def r8_as_the_engine_packs(world: World, first: Gang, gang: Gang, shadow: Shadow
     for task, node in late:
         if node in beside["left"]:
             queues.add(beside["left"][node], task["request"])
-    return {**shadow, "left": beside["left"]}
+    return {**shadow, "left": beside["left"], "awaited": world["awaited_room"]}
 
 
 def r8_releases(world: World) -> list[tuple[tuple[int, Any], list[tuple[Task, str]]]]:
@@ -149,7 +151,8 @@ def r8_does_not_delay(world: World, trial: Trial, task: Task, node: str) -> bool
     if ends_by(world, task, shadow["at"]):
         return True
     left = dict(shadow["left"][node])
-    for other, where in trial["new"]:
+    awaited = [one for one in world["awaited_room"] if one not in shadow["awaited"]]  # it was not there then
+    for other, where in [*awaited, *trial["new"]]:
         if where == node:  # whether it ends by then or not: the rule leaves that free
             queues.add(left, other["request"], -1)
     return not predicates.lacking(task, left)

@@ -14,16 +14,17 @@ World = dict[str, Any]
 Gang = dict[str, Any]
 
 
-def new_memory(hints: dict[int, dict[Any, str]] | None = None, *, marks_go: bool = False) -> dict[str, Any]:
+def new_memory(hints: dict[int, dict[Any, str]] | None = None, reading: tuple[str, ...] = ()) -> dict[str, Any]:
     """What rules say is remembered. It outlives a restart of the scheduler (G11, R7, K8).
 
     `hints` are the engine's choices where a rule leaves the choice free; the oracle checks them before it takes one.
-    `marks_go`: pods that go while no scheduler runs are those with the commit marks (Words).
+    `reading`: which of several ways to read the rules is followed. `marks go`: pods that go while no scheduler runs are
+    those with the commit marks (Words).
     """
     return {
         "satisfied": {},  # G7: gang -> the minima that were bound
         "started": {},  # G11: gang -> its members that were bound, one of which carries its mark
-        "marks_go": marks_go,
+        "reading": reading,
         "claims": {},  # Words: gang and kind -> slots (pod UID -> node)
         "clocks": {},  # K8: gang -> when its clock started
         "clocks_stand": set(),  # K8: gangs whose clocks do not run
@@ -108,7 +109,7 @@ def words_records_that_are_left(world: World) -> None:
             memory["clocks"].pop(key, None)
             for kind in KINDS:
                 memory["claims"].pop((key, kind), None)
-    for key, uids in memory["started"].items() if memory["marks_go"] else ():
+    for key, uids in memory["started"].items() if "marks go" in memory["reading"] else ():
         gang = world["gangs"].get(key)
         if gang is not None and key in memory["satisfied"] and uids - minima.started(world, gang):
             minima.g11_mark_is_gone(world, gang)

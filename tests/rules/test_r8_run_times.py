@@ -327,6 +327,23 @@ def test_r8_easy_an_unknown_end_reserves_nothing() -> None:
     assert answer.at("head") == 202.0
 
 
+def test_r8_g8_easy_one_that_leaves_room_to_awaited_pods_is_the_first() -> None:
+    """4 cpu, 2 of them used until 10s. In the cycle that enqueues `urgent` its pod does not exist: `head` leaves it
+    room, and none behind `head` takes what that needs at 10s."""
+    answer = simulate(
+        m.node("n"),
+        m.priority_class("high", 100),
+        timed("ahead", 2, "10s"),
+        m.one_pod_job("urgent", priority="high", at="5s"),
+        m.pod("head", 3, at="5s", run_time="50s"),
+        m.pod("s", 1, at="5s", run_time="500s"),
+        config=EASY,
+    )
+    assert answer.at("urgent-w-0") == 5.0
+    assert answer.at("head") == 10.0
+    assert answer.at("s") == 60.0
+
+
 def test_r8_easy_the_first_may_be_a_replacement_of_a_gang_that_lacks_more_members() -> None:
     """It was satisfied once, and goes on one by one (G7); how many of its members exist does not matter."""
     answer = simulate(

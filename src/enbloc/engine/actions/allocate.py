@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from operator import attrgetter
 
 from enbloc.engine.actions.deadlocks import resolve_deadlock
 from enbloc.engine.actions.gang_groups import hold_apart, start, start_whole
@@ -42,8 +43,15 @@ def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
     if easy is None or queue is not cycle.queues.placement:
         serve_all(cycle, queue, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
         return
-    easy.heads = {}
-    serve_all(cycle, queue, lambda gang: serve(cycle, gang, behind_head(cycle, gang, len(cycle.served))))
+    easy.heads, easy.put_off = {}, {}
+
+    def serve_behind_head(gang: GangState) -> Diagnosis | None:
+        failure = serve(cycle, gang, behind_head(cycle, gang, len(cycle.served)))
+        is_put_off = failure is not None and failure.lacks_room and bool(cycle.parts.awaited.above(gang.priority))
+        easy.note(gang, is_put_off=is_put_off)
+        return failure
+
+    serve_all(cycle, queue, serve_behind_head)
     for name in {equivalence.queue for equivalence in queue.equivalences()}:
         head = first_waiting(cycle, name)
         if head is not None:
@@ -66,8 +74,11 @@ def behind_head(cycle: Cycle, gang: GangState, position: object) -> Constraints:
 
 
 def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
-    """The first gang of a queue that was attempted and did not fit."""
-    found: Head | None = None
+    """The first gang of a queue that was attempted and did not fit, or was put off for the room of awaited pods."""
+    easy = cycle.parts.easy
+    put_off = easy.put_off.values() if easy is not None else ()
+    heads = [Head(cycle.order(gang), gang) for gang in put_off if gang.spec.queue == queue]
+    found = min(heads, key=attrgetter("order"), default=None)
     for equivalence in cycle.queues.placement.in_queue(queue):
         why = equivalence.diagnosis
         head = equivalence.head() if equivalence.unschedulable and why is not None and why.lacks_room else None

@@ -21,7 +21,7 @@ from enbloc.engine.forecast.run_times import end_of
 from enbloc.engine.placement.attempt import Placer, attempt, runs
 from enbloc.engine.placement.constraints import Constraints, Shadow
 from enbloc.engine.placement.domains import is_constrained
-from enbloc.engine.placement.request import request_of
+from enbloc.engine.placement.request import is_surplus, request_of
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Ints
@@ -72,10 +72,19 @@ class EasyBackfill(Follower):
         self._starts: dict[GangKey, tuple[object, Start, Kept]] = {}
         self.heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → its first gang, and when that could start."""
+        self.put_off: dict[GangKey, GangState] = {}
+        """Gangs whose minima leave room to awaited pods: they are tried again in the next cycle (G8)."""
 
     def cycle_begins(self, now_ns: int) -> None:
         """The forecasts of the last cycle no longer hold."""
         self._starts = {}
+
+    def note(self, gang: GangState, *, is_put_off: bool) -> None:
+        """An attempt was made for a gang."""
+        if is_put_off and not is_surplus(gang):
+            self.put_off[gang.key] = gang
+        else:
+            self.put_off.pop(gang.key, None)
 
     def shadow(self, head: GangState, constraints: Constraints, now_ns: int, position: object) -> Shadow:
         """What gangs behind `head` may not use; a forecast is reused while `position` is equal: nothing was placed."""

@@ -15,6 +15,7 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.scenario.scenario import Arrival, Scenario, ScenarioEvent, Step
 
 
@@ -28,16 +29,6 @@ class Host(Protocol):
     def restart_scheduler(self) -> None: ...
 
 
-class FaultInjector(Protocol):
-    """Makes nodes and pods fail."""
-
-    def fail_pod(self, namespace: str, name: str, exit_code: int = 1) -> None: ...
-
-    def fail_node(self, name: str) -> None: ...
-
-    def recover_node(self, name: str) -> None: ...
-
-
 class _Deletion(msgspec.Struct, frozen=True):
     """The deletion of an object that was created with `delete-at`."""
 
@@ -48,7 +39,7 @@ class _Deletion(msgspec.Struct, frozen=True):
 class Player:
     """The events of a scenario that are still to come. Times are nanoseconds since its start."""
 
-    def __init__(self, scenario: Scenario, store: Store, nodes: FaultInjector, host: Host) -> None:
+    def __init__(self, scenario: Scenario, store: Store, nodes: NodePlayer, host: Host) -> None:
         self._store = store
         self._nodes = nodes
         self._host = host

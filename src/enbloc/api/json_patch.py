@@ -1,4 +1,9 @@
-"""JSON patches (RFC 6902): `apply` one, or compute the `diff` of two values.
+"""JSON patches (RFC 6902): `apply` one as the API server does, or compute the `diff` of two values.
+
+Kept instead of `jsonpatch` from PyPI, which follows the RFC where the API server does not, and answers other codes: of
+102 patches that both were given, 39 were answered differently by jsonpatch 1.47 and evanphx/json-patch 4.13, the API
+server's. It also knows no bounds, copies the whole object for each patch, and costs two packages. Not followed here:
+which spelling of a number `test` compares.
 
 Values are never changed in place. A container is copied when a patch first changes it, and that copy is changed from
 then on, so the cost of a patch is linear in the sizes of patch and value. Only items of long lists that later items
@@ -56,32 +61,29 @@ class _Patched:
 
     def execute(self, operation: dict[str, Any]) -> None:
         path = _pointer(operation, "path")
+        value = operation.get("value")  # without one it is null
         match operation.get("op"):
             case "add":
-                self._add(path, _value(operation))
+                self._add(path, value)
             case "remove":
                 self._remove(path)
             case "replace":
-                _get(self.root, path)
-                self._replace(path, _value(operation))
+                self._replace(path, value)
             case "move":
-                source = _pointer(operation, "from")
-                if path[: len(source)] == source and path != source:
-                    raise _refused(422, "a value cannot be moved into itself")
-                self._add(path, self._remove(source))
+                self._add(path, self._remove(_pointer(operation, "from")))
             case "copy":
                 self._add(path, self._copy(_get(self.root, _pointer(operation, "from"))))
             case "test":
-                if not _same(_get(self.root, path), _value(operation)):
-                    raise _refused(422, f"the server rejected our request: testing value {_shown(path)} failed")
+                if not _same(_get(self.root, path) if path else self.root, value):
+                    raise _failed(f"testing value {_shown(path)} failed")
             case other:
-                raise _refused(400, f"{str(other)[:80]!r} is not an operation of a JSON patch")
+                raise _failed(f"{str(other)[:80]!r} is not an operation of a JSON patch")
 
     def _copy(self, value: Any) -> Any:
         raw = msgspec.json.encode(value)
         self._copied_bytes += len(raw)
         if self._copied_bytes > COPIED_BYTES:
-            raise _refused(413, f"the copies of a JSON patch are larger than {COPIED_BYTES} bytes")
+            raise _failed(f"the copies of a JSON patch are larger than {COPIED_BYTES} bytes")
         return msgspec.json.decode(raw)
 
     def _owned(self, value: Any) -> Any:
@@ -94,19 +96,15 @@ class _Patched:
 
     def _parent(self, path: tuple[str, ...]) -> Any:
         """The container of the last step, which may be changed; every container on the way is."""
-        if not isinstance(self.root, (dict, list)):
+        if not path or not isinstance(self.root, (dict, list)):
             raise _missing(path)
         at = self.root = self._owned(self.root)
         for step in path[:-1]:
-            if isinstance(at, dict) and step in at:
-                key: Any = step
-            elif isinstance(at, list):
-                key = _index(at, step, path, len(at) - 1)
-            else:
+            key: Any = _index(step, path, len(at)) if isinstance(at, list) else step
+            below = _member(at, step, path)
+            if not isinstance(below, (dict, list)):
                 raise _missing(path)
-            if not isinstance(at[key], (dict, list)):
-                raise _missing(path)
-            at[key] = self._owned(at[key])
+            at[key] = self._owned(below)
             at = at[key]
         return at
 
@@ -116,54 +114,44 @@ class _Patched:
             raise _refused(413, f"the JSON patch moves more than {MOVED_ITEMS} items of lists")
 
     def _add(self, path: tuple[str, ...], value: Any) -> None:
-        if not path:
-            self.root = value
-            return
-        parent, step = self._parent(path), path[-1]
+        parent = self._parent(path)
         if isinstance(parent, dict):
-            parent[step] = value
+            parent[path[-1]] = value
             return
-        index = len(parent) if step == "-" else _index(parent, step, path, len(parent))
+        index = len(parent) if path[-1] == "-" else _index(path[-1], path, len(parent) + 1)
         self._count_moved(len(parent) - index)
         parent.insert(index, value)
 
     def _remove(self, path: tuple[str, ...]) -> Any:
-        if not path:
-            raise _refused(422, "the whole object cannot be removed")
         parent, step = self._parent(path), path[-1]
         if isinstance(parent, dict):
             if step not in parent:
                 raise _missing(path)
             return parent.pop(step)
-        index = _index(parent, step, path, len(parent) - 1)
+        index = _index(step, path, len(parent))
         self._count_moved(len(parent) - index)
         return parent.pop(index)
 
     def _replace(self, path: tuple[str, ...], value: Any) -> None:
+        """A member that does not exist is added."""
         if not path:
+            if not isinstance(value, (dict, list)):
+                raise _failed("the whole object can be replaced by an object or a list alone")
             self.root = value
             return
-        parent, step = self._parent(path), path[-1]
-        if isinstance(parent, dict):
-            parent[step] = value
-        else:
-            parent[_index(parent, step, path, len(parent) - 1)] = value
+        parent = self._parent(path)
+        parent[path[-1] if isinstance(parent, dict) else _index(path[-1], path, len(parent))] = value
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
-
-
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise _refused(400, f"the operation {operation.get('op')} needs a value")
-    return operation["value"]
+    """Equal in JSON: neither `true` and 1 nor 1 and 1.0 are."""
+    return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
 
 
 def _pointer(operation: dict[str, Any], key: str) -> tuple[str, ...]:
     text = operation.get(key)
-    if not isinstance(text, str) or (text and text[0] != "/"):
-        raise _refused(400, f"{key}: {str(text)[:80]!r} is not a JSON pointer")
+    if not isinstance(text, str) or (text and "/" not in text):
+        raise _failed(f"{key}: {str(text)[:80]!r} is not a JSON pointer")
     if len(text) > 10_000 or text.count("/") > 100:
         raise _refused(400, f"{key}: the pointer is too long")
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:])
@@ -174,27 +162,39 @@ def _shown(path: tuple[str, ...]) -> str:
 
 
 def _missing(path: tuple[str, ...]) -> Exception:
-    return _refused(422, f"the server rejected our request: there is nothing at {_shown(path)}")
+    return _failed(f"there is nothing at {_shown(path)}")
 
 
-def _index(items: list[Any], step: str, path: tuple[str, ...], most: int) -> int:
-    if not step.isascii() or not step.isdecimal() or len(step) > 9 or (step != "0" and step[0] == "0"):
+def _index(step: str, path: tuple[str, ...], length: int) -> int:
+    """The index of one of so many items. A negative one counts from their end."""
+    digits = step.removeprefix("-") if step.startswith("-") else step.removeprefix("+")
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 9:
         raise _missing(path)
     index = int(step)
-    if index > most:
+    if not -length <= index < length:
         raise _missing(path)
-    return index
+    return index % length
 
 
 def _get(target: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        if isinstance(target, dict) and step in target:
-            target = target[step]
-        elif isinstance(target, list):
-            target = target[_index(target, step, path, len(target) - 1)]
-        else:
-            raise _missing(path)
-    return target
+    """The value there, or `None` for a member that does not exist of an object that does."""
+    if not path:
+        raise _missing(path)
+    for step in path[:-1]:
+        target = _member(target, step, path)
+    return _member(target, path[-1], path)
+
+
+def _member(target: Any, step: str, path: tuple[str, ...]) -> Any:
+    if isinstance(target, dict):
+        return target.get(step)
+    if isinstance(target, list):
+        return target[_index(step, path, len(target))]
+    raise _missing(path)
+
+
+def _failed(why: str) -> Refused:
+    return _refused(422, f"the server rejected our request due to an error in our request: {why}")
 
 
 def _refused(code: int, message: str) -> Refused:

@@ -237,6 +237,14 @@ def test_queues_and_nodes_by_label(kubeconfig: Path) -> None:
     assert chosen.output == "node-2\n"
     assert run("queues", "--kubeconfig", str(kubeconfig), "-o", "name", "-l", "team").output == ""
     assert run("queues", "--kubeconfig", str(kubeconfig), "-o", "name", "-l", "!team").output == "default\nroot\n"
+    of_both = ("-l", "kubernetes.io/hostname in (node-1, node-2)")
+    assert run("nodes", "--kubeconfig", str(kubeconfig), "-o", "name", *of_both).output == "node-1\nnode-2\n"
+
+
+@pytest.mark.parametrize("command", ["gangs", "queues", "nodes"])
+def test_a_selector_that_cannot_be_read_is_refused(command: str) -> None:
+    done = run(command, "-l", "team in a")
+    assert (done.exit_code, done.stderr) == (2, "enbloc: --selector: unable to parse the selector 'team in a'\n")
 
 
 def test_watch_prints_again_only_what_changed(tmp_path: Path) -> None:

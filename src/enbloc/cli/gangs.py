@@ -8,9 +8,10 @@ import click
 import msgspec
 
 from enbloc.cli.fetch import cluster_options, fetch_overview
-from enbloc.cli.listing import WIDE, Listing, Options, listing_options, matches, show, sort_rows
+from enbloc.cli.listing import WIDE, Listing, Options, listing_options, selector_option, show, sort_rows
 from enbloc.inspect.gang_states import RANK, STATES
 from enbloc.inspect.overview import Overview, gangs_json
+from enbloc.units import Selector
 
 _SORT_KEYS = {
     "name": lambda gang: gang.gang,
@@ -27,7 +28,7 @@ _SORT_KEYS = {
 @listing_options
 @click.option("-n", "--namespace", metavar="NAME", help="Of this namespace only.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces (the default).")
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Whose labels match, such as team=a,tier!=dev.")
+@selector_option
 @click.option("-q", "--queue", metavar="NAME", help="Of this queue only.")
 @click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="In this state only.")
 @click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
@@ -39,7 +40,7 @@ def command(
     watch: bool,
     namespace: str | None,
     all_namespaces: bool,
-    selector: str,
+    selector: Selector,
     queue: str | None,
     state: str | None,
     sort_by: str | None,
@@ -63,7 +64,7 @@ def command(
             if (namespace is None or all_namespaces or gang.gang.startswith(f"{namespace}/"))
             and (queue is None or gang.queue == queue)
             and (state is None or gang.state.lower() == state.lower())
-            and matches(gang.labels, selector)
+            and selector.matches(gang.labels)
         ]
         return _listing(msgspec.structs.replace(overview, gangs=sort_rows(rows, sort_by, _SORT_KEYS)), output)
 

@@ -14,7 +14,9 @@ from typing import Any, Final
 import click
 import msgspec
 
+from enbloc.api.label_selectors import parse_labels
 from enbloc.cli.errors import Refusal
+from enbloc.units import Selector
 
 TEXT, WIDE, NAME, JSON, YAML = "text", "wide", "name", "json", "yaml"
 WATCH_EVERY_S: Final = 2.0
@@ -38,6 +40,23 @@ class Listing(msgspec.Struct, frozen=True):
     objects: Sequence[Mapping[str, Any]]
     styled: Callable[[], Any]
     """The same as a table for a terminal."""
+
+
+def _selector(context: click.Context, option: click.Parameter, text: str) -> Selector:
+    try:
+        return parse_labels(text)
+    except ValueError as why:
+        raise Refusal([f"--selector: {why}"]) from None
+
+
+selector_option: Final = click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    callback=_selector,
+    help="Whose labels match, such as team=a,tier!=dev.",
+)
 
 
 def listing_options(command: Any) -> Any:
@@ -105,18 +124,3 @@ def sort_rows(rows: Sequence[Any], by: str | None, keys: Mapping[str, Callable[[
     if by not in keys:
         raise Refusal([f"--sort-by: {by!r} is none of {', '.join(keys)}"])
     return sorted(rows, key=keys[by])
-
-
-def matches(labels: Mapping[str, str], selector: str) -> bool:
-    """Whether labels match `a=b,c!=d,e,!f`, as kubectl reads equality-based selectors."""
-    return all(_matches_one(labels, part.strip()) for part in selector.split(",") if part.strip())
-
-
-def _matches_one(labels: Mapping[str, str], part: str) -> bool:
-    key, different, value = part.partition("!=")
-    if different:
-        return labels.get(key.strip()) != value.strip()
-    key, equal, value = part.partition("=")
-    if equal:
-        return labels.get(key.strip()) == value.lstrip("=").strip()
-    return part[1:].strip() not in labels if part.startswith("!") else part in labels

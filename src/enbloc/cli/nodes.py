@@ -6,9 +6,9 @@ import click
 import msgspec
 
 from enbloc.cli.fetch import cluster_options, fetch_overview
-from enbloc.cli.listing import Listing, Options, listing_options, matches, show, sort_rows
+from enbloc.cli.listing import Listing, Options, listing_options, selector_option, show, sort_rows
 from enbloc.inspect.overview import Overview, domains_json, nodes_json
-from enbloc.units import natural_key
+from enbloc.units import Selector, natural_key
 
 _SORT_KEYS = {
     "name": lambda node: natural_key(node.node),
@@ -21,7 +21,7 @@ _SORT_KEYS = {
 @cluster_options
 @listing_options
 @click.option("--state", metavar="STATUS", help="In this status only, such as Ready.")
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Whose labels match, such as team=a,tier!=dev.")
+@selector_option
 @click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
 @click.option(
     "--topology", is_flag=True, help="Racks, blocks and other domains instead of nodes, and how full they are."
@@ -33,7 +33,7 @@ def command(
     no_headers: bool,
     watch: bool,
     state: str | None,
-    selector: str,
+    selector: Selector,
     sort_by: str | None,
     topology: bool,
 ) -> None:
@@ -47,7 +47,7 @@ def command(
         rows = [
             node
             for node in overview.nodes
-            if (state is None or node.status.lower() == state.lower()) and matches(node.labels, selector)
+            if (state is None or node.status.lower() == state.lower()) and selector.matches(node.labels)
         ]
         shown = msgspec.structs.replace(overview, nodes=sort_rows(rows, sort_by, _SORT_KEYS))
         return _domains(shown) if topology else _listing(shown)

@@ -6,8 +6,9 @@ import click
 import msgspec
 
 from enbloc.cli.fetch import cluster_options, fetch_overview
-from enbloc.cli.listing import WIDE, Listing, Options, listing_options, matches, show, sort_rows
+from enbloc.cli.listing import WIDE, Listing, Options, listing_options, selector_option, show, sort_rows
 from enbloc.inspect.overview import Overview, queues_json
+from enbloc.units import Selector
 
 _SORT_KEYS = {
     "name": lambda queue: queue.queue,
@@ -22,7 +23,7 @@ _SORT_KEYS = {
 @cluster_options
 @listing_options
 @click.option("--state", metavar="STATE", help="In this state only, such as Open.")
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Whose labels match, such as team=a,tier!=dev.")
+@selector_option
 @click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
 def command(
     kubeconfig: str | None,
@@ -31,7 +32,7 @@ def command(
     no_headers: bool,
     watch: bool,
     state: str | None,
-    selector: str,
+    selector: Selector,
     sort_by: str | None,
 ) -> None:
     """List queues: what runs in them, what waits, what they use. A queue counts what is in the queues below it.
@@ -44,7 +45,7 @@ def command(
         rows = [
             queue
             for queue in overview.queues
-            if (state is None or queue.state.lower() == state.lower()) and matches(queue.labels, selector)
+            if (state is None or queue.state.lower() == state.lower()) and selector.matches(queue.labels)
         ]
         return _listing(msgspec.structs.replace(overview, queues=sort_rows(rows, sort_by, _SORT_KEYS)), output)
 

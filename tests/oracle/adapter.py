@@ -156,7 +156,7 @@ class OraclePlane:
         self._config = config
         self._memory = memory
         memory["has_started"] = True
-        memory["pods_that_came_or_went"].clear()
+        memory["pods_that_came_or_went"][:] = [("ADDED", pod) for pod in objects(store, "Pod")]
         memory["members"].clear()
         self._cycle, self._due, self._pending = cycle, due, pending
         self._now = 0

@@ -61,7 +61,7 @@ not know what a gang that waits says of usage, nor the bound on how many account
 OPEN: frozenset[str] = frozenset()
 """Files of `found/` with a bug of the engine that is not fixed yet."""
 
-OPEN_SEEDS: frozenset[str] = frozenset({"run-times/13", "run-times/14"})
+OPEN_SEEDS: frozenset[str] = frozenset()
 """Seeds that disagree for the same reasons, as `layer/seed`: they are left out until these are fixed."""
 
 OPEN_RESTARTED: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ import pytest
 
 from enbloc.config import default_scheduler_name, parse
 from support import manifests as m
-from support.answers import Answer
+from support.answers import Answer, waits_because
 from support.controller_cluster import World
 from support.simulation import lint, simulate
 
@@ -187,3 +187,12 @@ def test_n5_under_compat_volcano_a_group_that_waits_has_an_event_unschedulable(r
     group = next(one for one in answer.all("PodGroup"))
     (waits,) = [one for one in group["status"]["conditions"] if one["type"] == "Unschedulable"]
     assert waits["reason"] == reason
+
+
+def test_k13_a_group_is_unknown_when_its_surplus_becomes_its_minimum() -> None:
+    """`g-2` fits nowhere, and says so from the start. When `g-0` fails the minimum needs it: its group says it too."""
+    pods = [m.pod("g-0", group="g", run_time="10s", exit_code="1"), m.pod("g-1", group="g"), m.pod("g-2", 9, group="g")]
+    answer = simulate(m.node("n", 2), m.podgroup("g", 2), pods, until="20s")
+    group = answer.obj("PodGroup", "g")
+    assert group["status"]["phase"] == "Unknown"
+    assert "1 of 1 pod does not fit" in waits_because(group)

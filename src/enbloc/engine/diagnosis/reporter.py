@@ -128,6 +128,7 @@ class Reporter(Follower):
         message = self._message(gang, why)
         text = f"{why.reason}: {message}"
         known = self._of(gang)
+        is_new_of_gang = of_gang and not known.of_gang  # its surplus said it before: now its minima lack the pods
         if of_gang:
             known.of_gang = True
         elif known.of_gang and (gang.ready() or gang.satisfied):  # only its surplus waits by now
@@ -136,10 +137,11 @@ class Reporter(Follower):
         self._late.pop(gang.key, None)
         self._pods.renew(Report(gang, why, of_gang))
         numbers_alone = known.text != text and known.missing == why.missing and shape(known.text) == shape(text)
+        numbers_alone = numbers_alone and not is_new_of_gang
         if numbers_alone and known.pods is not None and self._report_numbers(gang, why, of_gang):
             return
         if known.text != text and not numbers_alone:
-            if known.pods is not None and not also and _is_alike(known, why, text):
+            if known.pods is not None and not also and not is_new_of_gang and _is_alike(known, why, text):
                 self._rewrite_in_turn(Report(gang, why, of_gang))
                 return
             known.pods = None
@@ -147,13 +149,13 @@ class Reporter(Follower):
         self._gangs.drop(gang.key)
         if known.pods is None or known.text != text:
             known.text, known.missing = text, why.missing
-        elif of_gang and not gang.total_pending:
+        elif of_gang and not gang.total_pending and not is_new_of_gang:
             return
         held = [task for task in gang.tasks.values() if task.status is TaskStatus.HELD] if gang.total_held else []
         said = known.pods or {}
         reasons = self._reasons(gang, why, [*pending_tasks(gang), *held, *also])
         waiting = [task for task, reason in reasons if said.get(task.uid) is not reason]
-        if not waiting and known.pods is not None:
+        if not waiting and known.pods is not None and not is_new_of_gang:
             return
         known.pods = {uid: reason for uid, reason in said.items() if uid in gang.tasks}
         self._decide_waits(Report(gang, why, of_gang), waiting, of_gang)

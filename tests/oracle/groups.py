@@ -391,7 +391,7 @@ def k8_expire(world: World) -> None:
         if until is None:
             continue
         if until > world["now"]:
-            world["timers"].append(until)
+            world["timers"] += [] if k8_stands(world, keys) else [until]
             continue
         expired = [gang for gang in gangs_of(world, keys) if not gang["satisfied"]]
         let_go(world, keys)

@@ -28,7 +28,7 @@ MAKE_VENV = test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; no
 COMPILE = $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run docs test golden golden-diff web helm image soak mutants lint format bench e2e e2e-node operators lock clean
+.PHONY: help setup run docs test golden golden-diff web helm image release soak mutants lint format bench e2e e2e-node operators lock clean
 
 help: ## tell what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,10 @@ e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
 image: $(READY) ## build the image without a Docker engine, into build/enbloc-image.tar
 	@mkdir -p build
 	scripts/image.sh localhost/enbloc:$$($(BIN)/python -c 'from enbloc.version import __version__; print(__version__)') build/enbloc-image.tar
+
+# The same commit gives the same bytes. RELEASE_IMAGE=no leaves the image out, which needs root, buildah and mmdebstrap.
+release: $(READY) ## build wheel, archive of the sources, chart and image of this version into dist/
+	IMAGE=$(RELEASE_IMAGE) scripts/release.sh
 
 # Builds Helm the first time (needs Go; 1 to 10 minutes), into the same cache.
 helm: $(READY) ## compare the Helm chart with `enbloc install` (needs Go)

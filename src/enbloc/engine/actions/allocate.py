@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from operator import attrgetter
 
+from enbloc.engine.actions import later_waves
 from enbloc.engine.actions.deadlocks import resolve_deadlock
 from enbloc.engine.actions.gang_groups import hold_apart, start, start_whole
 from enbloc.engine.actions.planned_starts import place_in_plan
@@ -99,13 +100,20 @@ def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis 
         return hold_apart(cycle, group, constraints)
     if places_singly(gang):
         failure = _place_singly(cycle, gang, constraints)
+    elif group is None or has_room_for_its_wave(cycle, gang):
+        failure = _place_minima(cycle, gang, constraints)
     else:
-        failure = _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
+        failure = start(cycle, group, constraints)
     if failure is not None and cycle.claims.reservations and _try_reserved_nodes(cycle, gang, constraints):
         return None
     if failure is not None and any(map(cycle.claims.has_any, cycle.groups.mates(gang))):
         cycle.claims.blocked = True
     return failure
+
+
+def has_room_for_its_wave(cycle: Cycle, gang: GangState) -> bool:
+    """Whether its group has started, and room was claimed then for the wave that waits: it starts by itself (D5)."""
+    return bool(gang.covered and cycle.claims.waves.of(gang))
 
 
 def _try_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Constraints) -> bool:
@@ -186,17 +194,15 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
             partial_allocations.keep(gang, transaction, failure)
         return failure
     partial_allocations.release(gang)
-    if not waves.check_record(gang, later):
+    failure = later_waves.why_unrecordable(cycle, gang, later)
+    if failure is not None:
         transaction.rollback()
-        return diagnosis.problem(gang, f"the room of its {len(later)} later pods is too large to be recorded")
+        return failure
     placed = [task for task in transaction.placed if task.gang is gang]
-    if later:  # the claim is written before any Binding relies on it
-        waves.keep(gang, taken, later, cycle.now_ns)
-        for other in cycle.parts.later_room.outdated():  # those of its namespace may claim less now (S9)
-            cycle.intake.read(other)
-        for task in later:
-            if places.get(task.uid, task.node) != task.node:
-                cycle.state.events.add_room_freed(places[task.uid])
+    later_waves.claim(cycle, gang, taken, later)
+    for task in later:
+        if places.get(task.uid, task.node) != task.node:
+            cycle.state.events.add_room_freed(places[task.uid])
     cycle.bind([gang], placed, commits=True)
     cycle.publish(transaction.planned)
     if not later:

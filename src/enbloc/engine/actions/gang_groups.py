@@ -9,7 +9,9 @@ from collections.abc import Hashable
 
 import msgspec
 
+from enbloc.engine.actions import later_waves
 from enbloc.engine.actions.min_resources import min_resources, shortage
+from enbloc.engine.claims.placeholders import is_placeholder
 from enbloc.engine.cycle import Cycle, FailedGroup
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -32,10 +34,27 @@ def start_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnos
     transaction = Transaction(cycle.state)
     failure = place_unit(cycle, unit, transaction, constraints)
     if failure is None or (group.holds and _try_without_holds(cycle, unit, transaction, constraints)):
-        _bind(cycle, group, unit, transaction.placed)
-        cycle.publish(transaction.planned)
-        return None
+        failure = _claim_later(cycle, unit, transaction)
+        if failure is None:
+            _bind(cycle, group, unit, [task for task in transaction.placed if not is_placeholder(task)])
+            cycle.publish(transaction.planned)
     return failure
+
+
+def _claim_later(cycle: Cycle, unit: list[GangState], transaction: Transaction) -> Diagnosis | None:
+    """D5: room is claimed for the later waves of every gang, or nothing of the group stays placed. Why it is not."""
+    later: dict[GangKey, list[Task]] = {gang.key: [] for gang in unit}
+    for task in transaction.placed:
+        if is_placeholder(task):
+            later[task.gang.key].append(task)
+    for gang in unit:
+        failure = later_waves.why_unrecordable(cycle, gang, later[gang.key])
+        if failure is not None:
+            transaction.rollback()
+            return msgspec.structs.replace(failure, of_gangs={gang.key: failure})
+    for gang in unit:
+        later_waves.claim(cycle, gang, (), later[gang.key])
+    return None
 
 
 def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:

@@ -63,11 +63,6 @@ admissionregistration: ValidatingWebhookConfiguration MutatingWebhookConfigurati
 node: RuntimeClass
 resource: ResourceClaim ResourceClaimTemplate DeviceClass ResourceSlice
 """
-VOLUMES = frozenset(
-    {"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected"}
-) | {"csi", "ephemeral", "image"}
-"""The volume sources that are read; those of single vendors are not."""
-PERSISTENT = frozenset({"hostPath", "nfs", "local", "csi"})
 NUMBERS = ("int32", "int64", "uint32", "uint64")
 FIELD = re.compile(r"^  (?:(optional|repeated) ([\w.]+)|map<string, ([\w.]+)>) (\w+) = (\d+);", re.M)
 MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.S | re.M)
@@ -144,11 +139,6 @@ def shown(key: Key | str) -> str:
     return key[1] if key[0] in ("core", "meta") else f"{key[0]}.{key[1]}"
 
 
-def is_kept(key: Key, field: Field) -> bool:
-    kept = {("core", "VolumeSource"): VOLUMES, ("core", "PersistentVolumeSource"): PERSISTENT}.get(key)
-    return kept is None or field.name in kept
-
-
 def main() -> None:
     messages = read(Path(sys.argv[1]).expanduser(), sys.argv[2])
     waiting = [
@@ -163,8 +153,6 @@ def main() -> None:
             continue
         fields = []
         for field in sorted(messages[key]):
-            if not is_kept(key, field):
-                continue
             type_ = resolve(key[0], field.type)
             if isinstance(type_, tuple):
                 waiting.append(type_)

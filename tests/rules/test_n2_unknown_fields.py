@@ -39,6 +39,12 @@ def replica_set() -> Obj:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "x"}, "spec": spec}
 
 
+def batch_job(**fields: Any) -> Obj:
+    template = {"metadata": {}, "spec": {**m.pod_spec(1), "restartPolicy": "Never"}}
+    spec = {"template": template, **fields}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "b"}, "spec": spec}
+
+
 @pytest.mark.parametrize(
     ("obj", "field", "words"),
     [
@@ -85,6 +91,26 @@ def replica_set() -> Obj:
             "did you mean image?",
         ),
         (with_field(m.pod("p"), "spec", "priorityClass"), "spec.priorityClass", "did you mean priorityClassName?"),
+        (with_field(job(), "metadata", "lables", value={}), "metadata.lables", "did you mean labels?"),
+        (
+            with_field(job(), "spec", "networkTopology", value={"mode": "hard", "highestTierAlowed": 2}),
+            "spec.networkTopology.highestTierAlowed",
+            "did you mean highestTierAllowed?",
+        ),
+        (
+            with_field(m.podgroup("g", 1), "spec", "subGroupPolicy", value=[{"name": "a", "subGroupSze": 2}]),
+            "spec.subGroupPolicy[0].subGroupSze",
+            "did you mean subGroupSize?",
+        ),
+        (
+            with_field(job(), "spec", "volumes", value=[{"mountPath": "/v", "volumeClaim": {"accesModes": []}}]),
+            "spec.volumes[0].volumeClaim.accesModes",
+            "did you mean accessModes?",
+        ),
+        (with_field(replica_set(), "spec", "replica"), "spec.replica", "did you mean replicas?"),
+        (with_field(m.node("n"), "spec", value={"unschedulabel": True}), "spec.unschedulabel", "unschedulable?"),
+        (with_field(m.node("n"), "status", "allocateable", value={}), "status.allocateable", "allocatable?"),
+        (batch_job(paralelism=3), "spec.paralelism", "did you mean parallelism?"),
         (
             m.pod("p", annotations={"scheduling.k8s.io/groupname": "g"}),
             "metadata.annotations[scheduling.k8s.io/groupname]",
@@ -110,7 +136,12 @@ def test_n2_every_field_that_we_or_the_peer_know_is_known() -> None:
     }
     group = m.podgroup("g", 1, subGroupPolicy=[], networkTopology={})
     queue = m.queue("q", affinity={}, extendClusters=[], type="", dequeueStrategy="fifo", deserved={"cpu": "1"})
-    for obj in (full, group, queue):
+    volumes = [{"name": "a", "rbd": {"monitors": ["x"], "image": "y"}}, {"name": "b", "gitRepo": {"repository": "r"}}]
+    pod = m.pod("p", volumes=volumes, workloadRef={"name": "w", "podGroup": "g"}, serviceAccount="s")
+    volume = {"capacity": {"storage": "1Gi"}, "iscsi": {"targetPortal": "t", "iqn": "q", "lun": 0}}
+    disk = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": volume}
+    grouped = batch_job(scheduling={})
+    for obj in (full, group, queue, pod, disk, grouped):
         assert not [one for one in lint(obj).warnings if "is not known" in one.message]
 
 
@@ -250,3 +281,14 @@ def test_n2_n5_sim_warns_of_the_fields_as_they_are_read() -> None:
     queue_job["Specs"] = queue_job.pop("spec")
     assert not linting.written_warnings(documents(queue_job), DEFAULTS)
     assert not lint(queue_job).warnings
+
+
+def test_n2_what_is_missing_hides_no_misspelling() -> None:
+    """Perhaps of the very same field."""
+    job = batch_job(paralelism=3)
+    claim = {"name": "v", "persistentVolumeClaim": {"claimname": "c"}}
+    job["spec"]["template"]["spec"]["volumes"] = [claim]
+    linted = lint(job)
+    place = "spec.template.spec.volumes[0].persistentVolumeClaim"
+    assert [one.field for one in linted.faults] == [f"{place}.claimName"]
+    assert {one.field for one in linted.warnings} == {"spec.paralelism", f"{place}.claimname"}

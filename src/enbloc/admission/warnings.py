@@ -14,7 +14,7 @@ import msgspec
 from enbloc.admission.job_policies import pending_without_timeout
 from enbloc.admission.pod_template import omissions
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign, not_ours
-from enbloc.admission.unknown_fields import unknown_fields, unknown_pod_fields
+from enbloc.admission.unknown_fields import unknown_fields
 from enbloc.api import arbitrator, volcano, workloads
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import KINDS, kind_id, view
@@ -38,7 +38,6 @@ def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
         name = obj["spec"]["schedulerName"]
         return [Fault("spec.schedulerName", f"{name!r} {not_ours(name, settings, 'no pods are created')}")]
     found = [*_version(obj), *unknown_fields(obj), *_constraints(obj), *_foreign_templates(obj, settings)]
-    found += [fault for path, part in _pods_of(obj) for fault in unknown_pod_fields(part, path)]
     found += _bounds(obj)
     try:
         if kind_id(obj) == volcano.JOB:

@@ -7,7 +7,30 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_GROUPS: Final = {
+    "rbac.authorization.k8s.io": "rbac",
+    **{
+        f"{group}.k8s.io": group
+        for group in (
+            "admissionregistration",
+            "authentication",
+            "authorization",
+            "coordination",
+            "discovery",
+            "events",
+            "networking",
+            "node",
+            "resource",
+            "scheduling",
+            "storage",
+        )
+    },
+}
+"""API group → the group in the names of messages, where they differ."""
+_VERSIONS: Final = {"autoscaling": "v2"}
+"""Of groups whose messages are not v1's. Messages of another version are named with it."""
 
 
 class Field(NamedTuple):
@@ -35,6 +58,15 @@ def read_messages(text: str) -> dict[str, dict[int, Field]]:
             is_list = word.endswith("[]")
             made[name][int(number)] = Field(field.lstrip("~?"), word.removesuffix("[]"), is_list, is_map, mark)
     return made
+
+
+def message_of(api_version: str, kind: str) -> str:
+    """The name that the message of a kind has, if it is one of Kubernetes' own."""
+    group, slash, version = api_version.rpartition("/")
+    if kind == "DeleteOptions" or not slash:
+        return kind
+    short = _GROUPS.get(group, group)
+    return f"{short}.{kind}" if version == _VERSIONS.get(short, "v1") else f"{short}.{version}.{kind}"
 
 
 @cache

@@ -70,9 +70,9 @@ UNREAD: Final[dict[type, dict[str, Schema]]] = {
         "reservation": _object(nodes=_TEXTS, resource=_AMOUNTS),
         "allocated": _AMOUNTS,
     },
-    kubernetes.PodGroupSpec: dict.fromkeys(
-        ("schedulingConstraints", "resourceClaims", "parentCompositePodGroupName", "podGroupTemplateRef", "priority"),
-        _ANY,
-    ),
+    kubernetes.PodGroupSpec: {
+        "schedulingConstraints": _object(topology=_list(_object(key=_TEXT))),
+        **dict.fromkeys(("resourceClaims", "parentCompositePodGroupName", "podGroupTemplateRef", "priority"), _ANY),
+    },
 }
 """By the view of an object: the field and its schema."""

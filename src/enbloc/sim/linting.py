@@ -19,6 +19,7 @@ from enbloc.admission import own_annotations
 from enbloc.admission.lookup import priority_class_faults, queue_faults
 from enbloc.admission.review import admit, warnings
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
+from enbloc.admission.unknown_fields import unknown_fields
 from enbloc.admission.warnings import templates_of
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import all_decode_faults, decode_faults, kind_id, ref_of
@@ -171,7 +172,9 @@ def _lint_rest(document: Document, settings: Settings, linted: Linted, partly: S
     if is_step(document.value):
         return
     faults, rest = all_decode_faults(document.value)
-    if decode_faults(rest):
+    if left := decode_faults(rest):
+        if left[0].field.startswith(("spec", "status")):  # something is missing there: perhaps it is misspelt
+            linted.warnings.extend(map(document.finding, unknown_fields(rest)))
         return
     placed = Scopes([document]).placed(rest)
     found = [one for one in _admitted(placed, _FileLookup(partly), settings)[1] if not _is_of(one, faults)]

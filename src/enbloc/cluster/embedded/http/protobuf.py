@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api.messages import Field, messages, read_messages
+from enbloc.api.messages import Field, message_of, messages, read_messages
 from enbloc.cluster.embedded.http.status import refusal
 from enbloc.units import SECOND, format_timestamp
 
@@ -29,28 +29,6 @@ Time: 1 seconds int, 2 nanos int
 Quantity: 1 string
 IntOrString: 1 type int, 2 intVal int, 3 strVal
 """
-_GROUPS = {
-    "rbac.authorization.k8s.io": "rbac",
-    **{
-        f"{group}.k8s.io": group
-        for group in (
-            "admissionregistration",
-            "authentication",
-            "authorization",
-            "coordination",
-            "discovery",
-            "events",
-            "networking",
-            "node",
-            "resource",
-            "scheduling",
-            "storage",
-        )
-    },
-}
-"""API group → the group in the names of messages, where they differ."""
-_VERSIONS = {"autoscaling": "v2"}
-"""Of groups whose messages are not v1's. Messages of another version are named with it."""
 
 
 class _Malformed(Exception):
@@ -71,22 +49,13 @@ def decode_protobuf(body: bytes) -> Any:
         envelope = _message("Unknown", body[4:])
         about = envelope.get("typeMeta") or {}
         kind = about.get("kind", "")
-        message = _message_of(about.get("apiVersion", ""), kind)
+        message = message_of(about.get("apiVersion", ""), kind)
         if message not in _messages():
             raise refusal(415, f"{str(kind)[:80]!r} is not supported in protobuf: send application/json")
         found = _message(message, base64.b64decode(envelope.get("raw", "")))
     except (_Malformed, UnicodeDecodeError, msgspec.DecodeError, ValueError, OverflowError) as why:
         raise refusal(400, f"the body cannot be decoded as protobuf: {str(why)[:200]}") from None
     return {"apiVersion": about.get("apiVersion", ""), "kind": kind, **found}
-
-
-def _message_of(api_version: str, kind: str) -> str:
-    """The name of the message of a kind."""
-    group, slash, version = api_version.rpartition("/")
-    if kind == "DeleteOptions" or not slash:
-        return kind
-    short = _GROUPS.get(group, group)
-    return f"{short}.{kind}" if version == _VERSIONS.get(short, "v1") else f"{short}.{version}.{kind}"
 
 
 def _message(type_: str, data: bytes) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import random
 from typing import Any
 
 import pytest
 
 from cluster.embedded.http.serving import Api, serve
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.http.apply_shapes import BySchema
+from enbloc.cluster.embedded.http.apply_shapes import ByName, BySchema
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 
 TEXT = {"type": "string"}
@@ -214,3 +216,79 @@ def test_two_controllers_apply_conditions_of_one_status() -> None:
         assert gone["status"] == left["status"]
 
     serve(test)
+
+
+NAMES = (
+    "metadata",
+    "spec",
+    "status",
+    "labels",
+    "finalizers",
+    "jobs",
+    "users",
+    "ref",
+    "name",
+    "managedFields",
+    "",
+    "f:x",
+)
+STEPS = (
+    ".",
+    "f:metadata",
+    "f:labels",
+    "f:spec",
+    "f:jobs",
+    'k:{"name":"a"}',
+    "k:{",
+    'v:"x"',
+    "v:null",
+    "f:",
+    "x",
+    "i:0",
+)
+LEAVES: tuple[Any, ...] = (None, True, 1, "x", "a", "", [], {})
+
+
+def made(pick: random.Random, depth: int) -> Any:
+    if depth == 0 or pick.random() < 0.3:
+        return copy.deepcopy(pick.choice(LEAVES))
+    count = pick.randrange(4)
+    if pick.random() < 0.6:
+        return {pick.choice(NAMES): made(pick, depth - 1) for _ in range(count)}
+    return [made(pick, depth - 1) for _ in range(count)]
+
+
+def tree(pick: random.Random, depth: int) -> Any:
+    if depth == 0 or pick.random() < 0.2:
+        return copy.deepcopy(pick.choice(({}, {}, None, 1, "x", ["a"])))
+    return {pick.choice(STEPS): tree(pick, depth - 1) for _ in range(pick.randrange(4))}
+
+
+def content(pick: random.Random) -> dict[str, Any]:
+    jobs = [{"name": pick.choice("ab"), "ports": made(pick, 2)} for _ in range(pick.randrange(3))]
+    return {"spec": pick.choice((made(pick, 4), {"jobs": jobs})), "status": made(pick, 2), "labels": made(pick, 1)}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_is_there_and_applied_is_answered(seed: int) -> None:
+    """Objects whose fields others changed, and `managedFields` of any content."""
+    pick = random.Random(seed)
+    shape = pick.choice((BySchema(SCHEMA, is_object=True), ByName()))
+    live: Any = None
+    for _ in range(6):
+        if live is not None and pick.random() < 0.5:  # another writer, and sometimes one that writes managedFields
+            managed = live["metadata"].get("managedFields", [])
+            if pick.random() < 0.5:
+                managed = [*managed, {"manager": pick.choice("abc"), "fieldsV1": tree(pick, 5)}]
+            kept = {"name": "t", "uid": "u", "managedFields": managed}
+            live = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": kept, **content(pick)}
+        metadata = {"name": "t", **({"labels": {"k": "v"}} if pick.random() < 0.3 else {})}
+        wanted = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": metadata, **content(pick)}
+        asked = Application(pick.choice("abc"), wanted, shape, pick.random() < 0.5, "2026-01-01T00:00:00Z")
+        try:
+            after = apply(live, asked)
+        except Refused:
+            continue
+        assert after["metadata"]["name"] == "t"
+        assert after["metadata"].get("uid") == (live or {"metadata": {}})["metadata"].get("uid")
+        live = after

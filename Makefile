@@ -139,10 +139,9 @@ e2e-node: $(READY) ## run the installed image on a real node with containers (ne
 	ENBLOC_NODE_NAMESPACES=1 unshare --mount --net --pid --fork --kill-child --mount-proc \
 		$(BIN)/python -m pytest -m node tests/node $(ARGS)
 
-# Builds operators the first time (needs Go), into the same cache; ENBLOC_OPERATORS=all takes the next release of
-# Kubernetes, too. Writes the tables of docs/operators.md.
+# Builds the operators that the chosen tests need the first time (needs Go), into the same cache: ARGS="-k kuberay" builds
+# one. ENBLOC_OPERATORS=all takes the next release of Kubernetes, too. Writes the tables of docs/operators.md.
 operators: $(READY) ## run real operators and their manifests against a real control plane and `enbloc up` (needs Go)
-	@$(BIN)/python tests/operators/programs.py
 	$(BIN)/python -m pytest -m operators tests/operators $(ARGS)
 
 lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions

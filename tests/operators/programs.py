@@ -1,9 +1,7 @@
 """The operators that are run: real programs, built from their Go modules as the control plane is, and their archives.
 
 `go/NAME/go.mod` pins each. A module's archive has what the project ships besides code: definitions, webhooks, samples.
-They are read there when a test runs; none is copied into this repository.
-
-    python tests/operators/programs.py        # build what is missing, print where it is
+They are read there when a test runs; none is copied into this repository. `selection` says which tests need which.
 """
 
 from __future__ import annotations
@@ -12,11 +10,7 @@ import functools
 import json
 import shutil
 import subprocess
-import sys
-import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, too
 
 from e2e import binaries
 from e2e.binaries import Program, Unavailable
@@ -94,21 +88,3 @@ def source(module: str, version: str) -> Path:
     if "Dir" not in answer:
         raise Unavailable(f"{module}@{version}: {answer.get('Error') or done.stderr.strip()}")
     return Path(answer["Dir"])
-
-
-def main() -> int:
-    from operators.known import OPERATORS  # these import this module
-    from operators.releases import RELEASES
-    from operators.stories import STORIES
-
-    started = time.monotonic()
-    needed = {OPERATORS[name].program for story in STORIES for name in story.needs}
-    chosen = [program for program in PROGRAMS if program.name in needed]
-    servers = [release.api_server for release in RELEASES]
-    code = binaries.main(binaries.PROGRAMS) or binaries.main(chosen) or binaries.main(servers)
-    print(f"programs are there after {time.monotonic() - started:.0f} s", file=sys.stderr)
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

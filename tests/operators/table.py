@@ -1,4 +1,5 @@
-"""The table of docs/operators.md: written by the run, row by row, never by hand."""
+"""The table of docs/operators.md: written by the run, row by row, never by hand. A run that finds what is there leaves
+the page as it is, with the day of the run that found it first."""
 
 from __future__ import annotations
 
@@ -41,18 +42,22 @@ class Table:
     def write(self) -> None:
         if not self._rows:
             return
-        known = self._known(self._page.read_text(), self._block)
+        known, cluster = self._known(self._page.read_text())
         rows = known | {row.name: row.text() for row in self._rows}
+        if (rows, self._cluster) == (known, cluster):
+            return
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
         lines = [f"On {self._cluster}, {day}:", "", HEAD, "|---|---|---|---|---|---|"]
         lines += [f"{rows[name]}<!-- {name} -->" for name in rows]
         write_block(self._block, lines, self._page)
 
-    def _known(self, text: str, key: str) -> dict[str, str]:
-        """The rows that an earlier run wrote, so that a run of one story keeps the others."""
-        found = _marked(key).search(text)
-        assert found is not None, f"{self._page} has no place for {key}"
-        return {name: row for row, name in re.findall(r"^(\| .*\|)<!-- (\S+) -->$", found[0], re.MULTILINE)}
+    def _known(self, text: str) -> tuple[dict[str, str], str]:
+        """The rows that an earlier run wrote, so that a run of one story keeps the others; and its cluster."""
+        found = _marked(self._block).search(text)
+        assert found is not None, f"{self._page} has no place for {self._block}"
+        cluster = re.search(r"^On (.*), \S+:$", found[0], re.MULTILINE)
+        rows = {name: row for row, name in re.findall(r"^(\| .*\|)<!-- (\S+) -->$", found[0], re.MULTILINE)}
+        return rows, cluster[1] if cluster else ""
 
 
 def write_block(key: str, lines: list[str], page: Path = PAGE) -> None:

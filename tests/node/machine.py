@@ -241,14 +241,17 @@ def _make_network() -> None:
 
 
 def _hide_what_is_shared() -> None:
-    """Folders in which containerd, its plugins, kube-proxy and the kubelet (sockets of device plugins) keep files under
-    fixed names, and the name servers, which nothing here may ask. Writes to /var/lib
-    go with the namespace."""
+    """Folders in which containerd, its plugins, kube-proxy and the kubelet keep files under fixed names (sockets of
+    device plugins, links to logs), and the name servers, which nothing here may ask. What is written goes with the
+    namespace."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True, timeout=30)
-    for folder in ("upper", "work"):
-        Path("/run/var-lib", folder).mkdir(parents=True)
-    layers = "lowerdir=/var/lib,upperdir=/run/var-lib/upper,workdir=/run/var-lib/work"
-    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, "/var/lib"], check=True, timeout=30)
+    for shared in ("/var/lib", "/var/log"):
+        layers = {"lowerdir": Path(shared)}
+        for name in ("upperdir", "workdir"):
+            layers[name] = Path("/run/hidden", shared.removeprefix("/"), name)
+            layers[name].mkdir(parents=True)
+        options = ",".join(f"{name}={path}" for name, path in layers.items())
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, shared], check=True, timeout=30)
     empty = Path("/run/resolv.conf")
     empty.touch()
     subprocess.run(["mount", "--bind", str(empty), "/etc/resolv.conf"], check=True, timeout=30)

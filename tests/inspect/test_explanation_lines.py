@@ -64,3 +64,42 @@ def test_times_of_another_day_have_their_date(at: str, shown: str) -> None:
     event = {"at": at, "about": "Pod p", "what": "Scheduled", "message": "assigned"}
     found = Explanation("default/p", "Running", "", "It runs.", {}, story=[event])
     assert explanation_lines(found, EPOCH + 36_000 * SECOND)[-1] == f"  story       {shown} Pod p: Scheduled: assigned"
+
+
+def story_of(gang: str, *values: Documents) -> list[str]:
+    lines = lines_of(gang, *values)
+    first = next(number for number, line in enumerate(lines) if line.startswith("  story "))
+    return [line.removeprefix("  story").strip() for line in lines[first:]]
+
+
+def test_the_story_of_a_job_is_not_that_of_one_that_had_its_name_before() -> None:
+    before = m.job("j", m.role("old", 1), annotations={"sim.enbloc.dev/delete-at": "2s"})
+    story = story_of("j", m.node("n", 4), before, m.job("j", m.role("w", 1), at="4s"))
+    assert story[0].startswith("00:00:04 ")
+    assert not [line for line in story if "j-old-0" in line]
+    assert [line for line in story if "assigned default/j-w-0 to n" in line]
+
+
+def test_the_story_of_a_gang_is_not_that_of_one_whose_name_begins_with_its_own() -> None:
+    """Also where that one's pods are gone: they are known by their names alone."""
+    gone = m.step("5s", "delete", "Pod", "j-two-w-0")
+    nodes = [m.node("a", 1), m.node("b", 1)]
+    story = story_of("j", nodes, m.job("j", m.role("w", 1)), m.job("j-two", m.role("w", 1)), gone)
+    assert [line for line in story if "Pod j-w-0: Scheduled" in line]
+    assert not [line for line in story if "j-two" in line]
+    assert story_of("j-two", nodes, m.job("j", m.role("w", 1)), m.job("j-two", m.role("w", 1)), gone)
+
+
+def test_the_story_says_that_a_gang_started_again() -> None:
+    """In the very words of its first start: they are repeated when they come again, and not for each object."""
+    high = m.job("high", m.role("w", 2, priority="high", run_time="6s"), at="8s")
+    classes = m.priority_class("high", 10)
+    low = m.job("low", m.role("w", 2))
+    config = parse(None)
+    simulation = Simulation(read_scenario(documents(classes, m.node("n", 2), low, high)), config)
+    result = simulation.run(20 * SECOND)
+    now_ns = simulation.begin_ns + simulation.elapsed_ns
+    found = explain(result.objects, now_ns, config, "low")
+    assert found is not None
+    starts = [event["at"] for event in found.story if event["what"] == "GangScheduled"]
+    assert starts == ["2026-01-01T00:00:00Z", "2026-01-01T00:00:14Z"]

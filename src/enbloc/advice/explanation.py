@@ -20,7 +20,7 @@ from enbloc.advice.remedies import Remedy, remedies, shown
 from enbloc.advice.sources import recreated_by_top
 from enbloc.advice.start_assumption import assumption
 from enbloc.advice.trials import Trials
-from enbloc.api.events import last_seen
+from enbloc.api.events import first_seen, last_seen
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, key_of, name_of, namespace_of, owner_key
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
@@ -43,10 +43,12 @@ from enbloc.inspect.overview import (
 )
 from enbloc.listing import listed
 from enbloc.sim.without_effect import without_effect
-from enbloc.units import format_timestamp, instant_of
+from enbloc.units import SECOND, format_timestamp, instant_of
 
 NOT_OURS: Final = "NotOurs"
 MOST_STORY: Final = 20
+TOGETHER_NS: Final = 5 * SECOND
+"""Events of one message that are no further apart are of one happening."""
 AT_ONCE: Final = "at once, when a scheduler runs"
 _REASONS: Final = frozenset(reason.value for reason in PendingReason if reason is not PendingReason.SCHEDULING_GATED)
 
@@ -65,7 +67,7 @@ def explain(
     row = find(overview, wanted) or find(overview, _gang_below(objects, overview, wanted))
     if row is None:
         return _without_gang(objects, config, wanted)
-    base = msgspec.structs.replace(explain_shown(overview, row), story=_story(objects, row))
+    base = msgspec.structs.replace(explain_shown(overview, row), story=_story(objects, overview, row))
     if not row.waits and not row.pods.get("waiting"):
         return base
     trials = Trials(objects, now_ns, config)
@@ -231,24 +233,52 @@ def _not_ours(wanted: str, sentence: str) -> Explanation:
     return Explanation(gang=wanted, state=NOT_OURS, reason="", sentence=sentence, numbers={})
 
 
-def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
-    """The Events about a gang, its Job and its pods, the oldest first, each message once. Of those of one second, the
-    one that was written first is first."""
+def _story(objects: Sequence[Obj], overview: Overview, row: Gang) -> list[dict[str, Any]]:
+    """The Events about a gang, its Job and its pods, the oldest first, each message once a while. Of those of one
+    second, the one that was written first is first. Events of an object that had its name before are not its own."""
     namespace, _, name = row.gang.partition("/")
-    found: dict[str, tuple[tuple[int, int, str], dict[str, Any]]] = {}
+    titles = {gang.gang for gang in overview.gangs}
+    born_ns = min(map(_created_ns, (obj for obj in objects if _is_called(obj, namespace, name))), default=0)
+    found: list[tuple[tuple[int, int, str], dict[str, Any]]] = []
     for obj in objects:
         if obj["kind"] != "Event" or namespace_of(obj) != namespace:
             continue
         about = obj.get("involvedObject") or obj.get("regarding") or {}
-        target = str(about.get("name") or "")
-        if target != name and not target.startswith(f"{name}-"):
+        target = f"{namespace}/{about.get('name') or ''}"
+        if (overview.aliases.get(target) or _named_after(target, titles)) != row.gang:
             continue
-        at = last_seen(obj)
         what, message = obj.get("reason") or "", obj.get("message") or obj.get("note") or ""
-        entry = {"at": at, "about": f"{about.get('kind')} {target}", "what": what, "message": message}
+        subject = f"{about.get('kind')} {about.get('name')}"
         version = str(obj["metadata"].get("resourceVersion") or "")
-        key = (instant_of(at), int(version) if version.isdecimal() else 0, str(entry["about"]))
-        known = found.get(message)
-        if known is None or key < known[0]:
-            found[message] = (key, entry)
-    return [entry for _, entry in sorted(found.values(), key=lambda one: one[0])][-MOST_STORY:]
+        place = int(version) if version.isdecimal() else 0
+        for at in dict.fromkeys((first_seen(obj), last_seen(obj))):
+            entry = {"at": at, "about": subject, "what": what, "message": message}
+            found.append(((instant_of(at), place, subject), entry))
+    return _each_once([one for one in found if one[0][0] >= born_ns])[-MOST_STORY:]
+
+
+def _each_once(found: list[tuple[tuple[int, int, str], dict[str, Any]]]) -> list[dict[str, Any]]:
+    """In order; what is said of several objects at about the same time is said once."""
+    kept: list[dict[str, Any]] = []
+    last_ns: dict[str, int] = {}
+    for (at_ns, _, _), entry in sorted(found, key=lambda one: one[0]):
+        message = entry["message"]
+        if message not in last_ns or at_ns - last_ns[message] > TOGETHER_NS:
+            kept.append(entry)
+        last_ns[message] = at_ns
+    return kept
+
+
+def _is_called(obj: Obj, namespace: str, name: str) -> bool:
+    return name_of(obj) == name and namespace_of(obj) == namespace and obj["kind"] != "Event"
+
+
+def _created_ns(obj: Obj) -> int:
+    return instant_of(obj["metadata"].get("creationTimestamp"))
+
+
+def _named_after(target: str, titles: Set[str]) -> str:
+    """The gang that an object which is no longer there belonged to, by its name: the longest that it begins with."""
+    while target and target not in titles:
+        target = target.rpartition("-")[0]
+    return target

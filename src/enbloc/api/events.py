@@ -38,6 +38,12 @@ def last_seen(event: Obj) -> str:
     return str(found or event["metadata"].get("creationTimestamp") or "")
 
 
+def first_seen(event: Obj) -> str:
+    """When an Event of `v1` happened first, as a timestamp."""
+    found = event.get("firstTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp")
+    return str(found or last_seen(event))
+
+
 def count_of(event: Obj) -> int:
     """How often an Event of `v1` happened."""
     series = event.get("series")

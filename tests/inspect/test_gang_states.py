@@ -96,11 +96,11 @@ OF_A_JOB = f"{BELOW}Job j recreates pods that are deleted, and failed ones only 
         ),
         (
             [*m.gang("j", 2), m.step("5s", "delete", "Pod", "j-1")],
-            f"{BELOW}no controller owns its pods, so nobody recreates them",
+            f"{BELOW}no controller owns its pods, so they are not recreated",
         ),
         (
             [*m.gang("j", 2), m.step("5s", "fail-pod", "Pod", "j-1")],
-            f"1 of 2 pods failed: j-1 (exit code 1); {BELOW}no controller owns its pods, so nobody recreates them",
+            f"1 of 2 pods failed: j-1 (exit code 1); {BELOW}no controller owns its pods, so they are not recreated",
         ),
     ],
     ids=["a Job's pod failed", "surplus failed", "a pod is gone", "a bare pod failed"],
@@ -111,7 +111,7 @@ def test_a_started_gang_says_which_pods_it_lost_and_what_comes_next(objects: lis
     assert (gang.state, gang.message) == ("Running", message)
     explanation = explain(overview, "default/j")
     assert explanation is not None
-    assert explanation.sentence.endswith(f"; {message}.")
+    assert explanation.sentence.endswith(f". {message[0].upper()}{message[1:]}.")
 
 
 def test_a_pod_of_a_started_gang_that_is_recreated_waits() -> None:
@@ -127,7 +127,7 @@ def test_a_job_whose_roles_have_no_replicas_says_so() -> None:
     overview = overview_of(m.node("n1"), m.job("j", m.role("w", 0), m.role("x", 0)), at=30)
     explanation = explain(overview, "default/j")
     assert explanation is not None
-    assert explanation.sentence == "It waits: no pod is asked for: replicas of role w, x are 0."
+    assert explanation.sentence == "It waits: no pod is asked for: roles w, x have 0 replicas."
 
 
 def test_queue_counts_what_is_in_the_queues_below_it() -> None:
@@ -158,6 +158,6 @@ def test_d2_a_job_that_runs_says_which_roles_come_later() -> None:
     explained = explain(before, "default/j")
     assert explained is not None
     later = "pods of role worker are created once server is running (dependsOn)"
-    assert explained.sentence == f"It runs: 1 pod on n1 (1); its minimum is 1; {later}."
+    assert explained.sentence == f"It runs: 1 pod on n1 (1); its minimum is 1. {later[0].upper()}{later[1:]}."
     after = gang_of(m.node("n1"), m.job("j", server, worker), at=90)
     assert (after.message, after.pods) == ("", {"running": 3})

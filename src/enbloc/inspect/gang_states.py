@@ -144,7 +144,7 @@ def _what_next(pods: Sequence[Obj]) -> str:
     """Who may recreate pods, by the owner of the first."""
     owner = controller_of(pods[0]) or {}
     if not owner:
-        return "no controller owns its pods, so nobody recreates them"
+        return "no controller owns its pods, so they are not recreated"
     name = f"{owner.get('kind')} {owner.get('name')}"
     if kind_id(owner) == volcano.JOB:
         return f"{name} recreates pods that are deleted, and failed ones only by a policy for PodFailed"
@@ -158,7 +158,8 @@ def no_replicas(job: Obj | None) -> str:
     if not roles or any(role.get("replicas") for role in roles):
         return ""
     names = listed([str(role.get("name")) for role in roles])
-    return f"no pod is asked for: replicas of role {names} {'is' if len(roles) == 1 else 'are'} 0"
+    have = f"role {names} has" if len(roles) == 1 else f"roles {names} have"
+    return f"no pod is asked for: {have} 0 replicas"
 
 
 def later_roles(job: Obj | None, roles: Collection[str]) -> str:

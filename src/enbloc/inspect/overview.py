@@ -15,7 +15,7 @@ from enbloc.inspect.gang_states import FAILED, FINISHED, PREEMPTED
 from enbloc.inspect.gangs import Gang, Objects, Reading
 from enbloc.inspect.topology import KINDS as KINDS_OF_TREES
 from enbloc.inspect.topology import Domain, Trees
-from enbloc.listing import listed
+from enbloc.listing import listed, plural
 from enbloc.units import NANO
 
 KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS, *KINDS_OF_TREES)))
@@ -116,13 +116,13 @@ def sentence(gang: Gang) -> str:
     has = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
     if gang.runs:
         where = listed([f"{node} ({count})" for node, count in gang.nodes.items()], 5)
-        also = f"; {gang.message}" if gang.message else ""
-        return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}; its minimum is {gang.minimum}{also}."
+        also = f" {ended(gang.message[0].upper() + gang.message[1:])}" if gang.message else ""
+        return f"It runs: {plural(has, 'pod')} on {where}; its minimum is {gang.minimum}.{also}"
     if gang.state == FAILED and gang.message:
         return f"It failed: {gang.message.removeprefix('Failed: ').rstrip('.')}."
     if gang.state in (FAILED, FINISHED):
         well = gang.pods.get("succeeded", 0)
-        return f"It is over: {well} pod{'' if well == 1 else 's'} succeeded, {gang.pods.get('failed', 0)} failed."
+        return f"It is over: {plural(well, 'pod')} succeeded, {gang.pods.get('failed', 0)} failed."
     if gang.message:
         until = f"; it is expected to start at {gang.expected_start}" if gang.expected_start else ""
         message = f"{gang.message.rstrip('.')}{until}" if until else gang.message

@@ -299,6 +299,39 @@ def test_what_cannot_be_is_one_line_and_code_2(arguments: list[str], message: st
     assert "Traceback" not in done.stderr
 
 
+def test_the_address_comes_first(tmp_path: Path) -> None:
+    """Before the note on whose pods are scheduled here, wherever both are read."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from enbloc.cli.main import main; main()", "up", "--port", "0"],
+        env={**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline()]
+    while "export KUBECONFIG=" not in lines[-1]:
+        lines.append(process.stdout.readline())
+        assert lines[-1], lines
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    lines += process.stdout.read().splitlines()
+    assert process.wait(60) == 0
+    process.stdout.close()
+    noted = next(line for line in lines if "are scheduled here" in line)
+    assert lines[0].startswith("enbloc is up: http://127.0.0.1:")
+    assert noted.startswith("enbloc: note: pods that name default-scheduler, ")
+
+
+def test_a_terminal_that_is_closed_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
+    with up(tmp_path) as (cluster, lines):
+        kubeconfig = Path(lines[-1].partition("=")[2])
+        assert kubeconfig.exists()
+        cluster.process.send_signal(signal.SIGHUP)
+        assert cluster.process.wait(30) == 0
+        assert not list(kubeconfig.parents[1].iterdir())
+
+
 def test_a_busy_port_says_who_has_it_and_what_to_do(tmp_path: Path) -> None:
     with up(tmp_path) as (cluster, lines):
         kubeconfig = Path(lines[-1].partition("=")[2])

@@ -77,11 +77,12 @@ def command(
     config = read_config(config_file, compat)
     with readable_input():
         scenario = read_scenario(read_documents((*load, *files)))
+    note = ""
     if here := names_only_here(config):
-        text = f"pods of {', '.join(here)} are scheduled here too; `enbloc run` takes those of --compat only"
-        click.echo(f"enbloc: {text}", err=True)
+        names = ", ".join(here)
+        note = f"pods that name {names} are scheduled here, where no other scheduler runs; `enbloc run` needs --compat"
     logging.basicConfig(level=logging.WARNING, format="enbloc: %(message)s", stream=sys.stderr)
-    asyncio.run(_run(options, config, scenario))
+    asyncio.run(_run(options, config, scenario, note))
     _leave()
 
 
@@ -93,7 +94,7 @@ def _leave() -> None:
     os._exit(0)
 
 
-async def _run(options: Options, config: Config, scenario: Scenario) -> None:
+async def _run(options: Options, config: Config, scenario: Scenario, note: str) -> None:
     from enbloc.cluster.embedded.api.datadir import DataDirError
     from enbloc.up.session import run_session
 
@@ -101,9 +102,13 @@ async def _run(options: Options, config: Config, scenario: Scenario) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal is closed, and there is no `nohup`
+        loop.add_signal_handler(signal.SIGHUP, stop.set)
     try:
-        await run_session(options, config, scenario, stop)
+        await run_session(options, config, scenario, stop, note)
     except DataDirError as why:
         raise Refusal([f"--data: {why}"]) from None
+    except BrokenPipeError:
+        raise  # whatever read what is printed has ended
     except OSError as why:
         raise cannot_listen(why, options.host, options.port) from None

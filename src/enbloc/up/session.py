@@ -34,8 +34,11 @@ LOG_S: Final = 0.25
 DRAW_S: Final = 0.5
 
 
-async def run_session(options: Options, config: Config, scenario: Scenario, stop: asyncio.Event) -> None:
-    """Runs until `stop`. Raises `OSError` if the address is in use, `DataDirError` for a directory of another kind."""
+async def run_session(
+    options: Options, config: Config, scenario: Scenario, stop: asyncio.Event, note: str = ""
+) -> None:
+    """Runs until `stop`. `note` is shown after the address. Raises `OSError` if the address is in use, and
+    `DataDirError` for a directory of another kind."""
     logs: list[EventLog] = []
 
     def refused(obj: Obj, why: Refused) -> None:
@@ -55,9 +58,9 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
         garbage_collector.relax(garbage_collector.SERVICE)
         greeting = _greeting(address, str(kubeconfig))
         if sys.stdout.isatty():
-            await _show(cluster, pages, address, greeting[2:-2], stop, logs)
+            await _show(cluster, pages, address, greeting[2:-2], note, stop, logs)
         else:
-            await _write_log(cluster, greeting, stop, logs)
+            await _write_log(cluster, greeting, note, stop, logs)
     finally:
         await cluster.stop()
 
@@ -110,13 +113,17 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
     )
 
 
-async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]) -> None:
+async def _write_log(
+    cluster: LocalCluster, greeting: list[str], note: str, stop: asyncio.Event, logs: list[EventLog]
+) -> None:
     """One line for each event, for logs and pipes."""
     log = EventLog(cluster.store, click.echo)
     logs.append(log)
     for line in greeting:
         click.echo(line)
     sys.stdout.flush()
+    if note:
+        click.echo(f"enbloc: note: {note}", err=True)
     while not stop.is_set():
         await _pause(stop, LOG_S)
         log.update()
@@ -128,6 +135,7 @@ async def _show(
     pages: Pages,
     address: str,
     commands: list[str],
+    note: str,
     stop: asyncio.Event,
     logs: list[EventLog],
 ) -> None:
@@ -135,6 +143,8 @@ async def _show(
     view = LiveView(address, commands)
     log = EventLog(cluster.store, view.log)
     logs.append(log)
+    if note:
+        view.log(note)
     view.open()
     try:
         while not stop.is_set():

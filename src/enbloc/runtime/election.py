@@ -22,6 +22,7 @@ from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import Create, Patch, Refused
 from enbloc.cluster.port import LiveCluster
 from enbloc.runtime.expectations import version_of
+from enbloc.units import format_micro_timestamp
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +154,4 @@ class Elector:
         return float(min(max(stated, 1), 3600)) if isinstance(stated, int) else float(self._times.duration_s)
 
     def _stamp(self) -> str:
-        """With six fractional digits: the API accepts no other form."""
-        second, nanos = divmod(self._wall(), 10**9)
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)) + f".{nanos // 1000:06d}Z"
+        return format_micro_timestamp(self._wall())

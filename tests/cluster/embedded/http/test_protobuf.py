@@ -74,3 +74,25 @@ def test_the_table_is_read_when_it_is_first_asked_for() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def varint(value: int) -> bytes:
+    digits = []
+    while value > 127:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*digits, value])
+
+
+@pytest.mark.parametrize(
+    "nanos, shown",
+    [(469_390_000, "469390"), (469_391_000, "469391"), (1_000, "000001"), (500_000_000, "500000"), (0, "000000")],
+)
+def test_the_time_of_a_lease_has_six_digits(nanos: int, shown: str) -> None:
+    """Go reads a MicroTime in no other form: an operator whose Lease was renewed at .469390 s, which `up` gave back as
+    .46939, could not read it any more, and nor could any that was started later."""
+    moment = b"\x08" + varint(1_780_000_000) + (b"\x10" + varint(nanos) if nanos else b"")
+    spec = _field(1, b"me") + _field(4, moment)
+    message = _field(1, _field(1, b"web")) + _field(2, spec)
+    found = decode_protobuf(_body("coordination.k8s.io/v1", "Lease", message))
+    assert found["spec"] == {"holderIdentity": "me", "renewTime": f"2026-05-28T20:26:40.{shown}Z"}

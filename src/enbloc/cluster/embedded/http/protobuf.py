@@ -7,7 +7,7 @@ of the wire format: `api/messages` has them, with the names and types of fields.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ import msgspec
 
 from enbloc.api.messages import Field, message_of, messages, read_messages
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.units import SECOND, format_timestamp
+from enbloc.units import SECOND, format_micro_timestamp, format_timestamp
 
 MEDIA = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
@@ -107,8 +107,10 @@ def _value(type_: str, wire: int, value: Any) -> Any:
             return base64.b64encode(value).decode()
         case "Quantity":
             return _message(type_, value).get("string", "0")
-        case "Time" | "MicroTime":
-            return _time(_message("Time", value))
+        case "Time":
+            return _time(_message("Time", value), format_timestamp)
+        case "MicroTime":
+            return _time(_message("Time", value), format_micro_timestamp)
         case "IntOrString":
             either = _message(type_, value)
             return either.get("strVal", "") if either.get("type") else either.get("intVal", 0)
@@ -119,11 +121,11 @@ def _value(type_: str, wire: int, value: Any) -> Any:
     return _message(type_, value)
 
 
-def _time(parts: dict[str, int]) -> str | None:
+def _time(parts: dict[str, int], form: Callable[[int], str]) -> str | None:
     seconds = parts.get("seconds", 0)
     if not seconds and not parts.get("nanos"):
         return None
-    return format_timestamp(seconds * SECOND + parts.get("nanos", 0))
+    return form(seconds * SECOND + parts.get("nanos", 0))
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, int, Any]]:

@@ -164,7 +164,7 @@ def test_on_a_terminal_it_draws_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     os.close(theirs)
     try:
         shown = _read_until(ours, b"node-2 (2)")
-        for word in (b"kubectl get vcjob,podgroup,pods -A", b"GANG", b"default/resnet", b"QUEUE", b"cpu 14", b"8/8"):
+        for word in (b"kubectl get vcjob,podgroup,pods -A", b"GANG", b"default/resnet", b"QUEUE", b"4/4", b"Running"):
             assert word in shown
         os.write(ours, b"\x03")
         assert b"enbloc has stopped." in _read_until(ours, b"has stopped.")

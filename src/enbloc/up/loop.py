@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,6 +20,9 @@ from enbloc.units import SECOND
 
 GATHER_S: Final = 0.003
 """Writes that come within this time of the first are read together."""
+SERVING_SHARE: Final = 0.1
+LONGEST_SERVING_S: Final = 0.05
+"""After a round requests are served for a tenth of the time that it took, at most so long."""
 REST_S: Final = 1.0
 _QUIET_KINDS: Final = frozenset({"Event", "Lease.coordination.k8s.io"})
 _log = logging.getLogger(__name__)
@@ -122,8 +126,11 @@ class Loop:
         return min((timer for timer in timers if timer is not None), default=None)
 
     async def _settle(self) -> None:
-        """Every component reacts until nothing changes; between rounds requests are served."""
+        """Every component reacts until nothing changes; between rounds requests are served. A client has several round
+        trips for one: after a long round there is time for all of them (S8)."""
+        began_s = time.monotonic()
         for _ in settle(self._store, self._nodes, self._plane, self._others):
-            await asyncio.sleep(0)
+            await asyncio.sleep(min((time.monotonic() - began_s) * SERVING_SHARE, LONGEST_SERVING_S))
             if self._closing:
                 return
+            began_s = time.monotonic()

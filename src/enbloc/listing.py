@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
     """`a, b and 3 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return between.join(names[:most]) + more
 
 
 def plural(count: int, what: str) -> str:

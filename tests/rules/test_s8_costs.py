@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from enbloc.api.writes import WatchEvent
 from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.filters.stateful.pod_index import PodIndex
 from enbloc.units import Requirement, Selector
+from peers.kubernetes_composite import CLASSES, composite, group
 from support import manifests as m
 from support.direct_scheduler import knowing
 from support.simulation import simulate
@@ -105,3 +107,36 @@ def test_s8_the_cost_of_a_selector_is_linear_in_its_values(namespaces: int) -> N
         return Value.hashed
 
     assert growth(cost, 100) < 2.5
+
+
+def composite_fan(size: int) -> list[m.Obj]:
+    """PodGroups of one pod below one CompositePodGroup that needs half of them: too many for the node."""
+    groups = (group(f"g{n:05d}", "top", f"p{n}", 1) for n in range(size))
+    return [*CLASSES, composite("top", size // 2), *itertools.chain.from_iterable(groups)]
+
+
+def sub_groups(size: int) -> list[m.Obj]:
+    """Volcano's: each needs its pod, and the node has room for a few."""
+    found = [m.podgroup("parts", size)]
+    listed = []
+    for n in range(size):
+        policy = {"name": f"p{n:05d}", "subGroupSize": 1, "minSubGroups": 1}
+        listed.append({**policy, "labelSelector": {"matchLabels": {"part": f"p{n:05d}"}}})
+        pod = m.pod(f"p{n}", group="parts")
+        found.append({**pod, "metadata": {**pod["metadata"], "labels": {"part": f"p{n:05d}"}}})
+    found[0]["spec"]["subGroupPolicy"] = listed
+    return found
+
+
+@pytest.mark.parametrize("tree", [composite_fan, sub_groups])
+def test_s8_a_gang_of_many_roles_that_waits_costs_no_more_than_they_are(tree: Callable[[int], list[m.Obj]]) -> None:
+    """What its pods say is of bounded length, too: each carries the sentence of the gang."""
+
+    def cost(size: int) -> int:
+        objects = tree(size)
+        return calls(lambda: simulate(m.node("n", 2), objects))
+
+    assert growth(cost, 50) < 2.4
+    short, long = (simulate(m.node("n", 2), tree(size)).data["pending"][0]["message"] for size in (100, 400))
+    assert len(long) <= len(short) + 10
+    assert "other roles" in long

@@ -7,6 +7,7 @@ those of the diagnosis.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def details(state: State, gang: GangState, why: Diagnosis, titles: Titles, close
     numbers = {
         "minimum": gang.spec.minimum,
         "missing": dict(why.missing),
-        "roles": {role or "pods": _role(state, gang, role, tasks, closed) for role, tasks in _roles(gang)},
+        "roles": _numbers_of_roles(state, gang, closed),
         "nodes": _usable(state),
         "queues": [_queue(state, queue) for queue in state.queue_of(gang).ancestors],
     }
@@ -66,8 +67,18 @@ def _roles(gang: GangState) -> Iterator[tuple[str, list[Task]]]:
     yield from sorted(by_role.items())
 
 
-def _role(state: State, gang: GangState, role: str, tasks: list[Task], closed: Closed) -> dict[str, Any]:
-    waiting = [task for task in pending_tasks(gang) if task.role == role]
+def _numbers_of_roles(state: State, gang: GangState, closed: Closed) -> dict[str, Any]:
+    waiting: dict[str, list[Task]] = {}
+    for task in pending_tasks(gang):
+        waiting.setdefault(task.role, []).append(task)
+    return {
+        role or "pods": _role(state, gang, role, tasks, waiting.get(role, []), closed) for role, tasks in _roles(gang)
+    }
+
+
+def _role(
+    state: State, gang: GangState, role: str, tasks: list[Task], waiting: list[Task], closed: Closed
+) -> dict[str, Any]:
     several = gang.spec.minima or len(tasks) < len(gang.tasks)  # a minimum of all roles is of no single one
     numbers: dict[str, Any] = {
         "minimum": gang.spec.minima.get(role, 0 if several else gang.spec.minimum),
@@ -204,10 +215,8 @@ def _requested(state: State, gang: GangState, why: Diagnosis) -> dict[int, int]:
     if gang.spec.min_resources and why.reason is not PendingReason.QUEUE_FULL:
         return dict(state.resources.amounts(gang.spec.min_resources))
     waiting = pending_tasks(gang)
-    lacking = {
-        role: least - sum(task.status in OCCUPIED for task in gang.tasks.values() if task.role == role)
-        for role, least in gang.spec.minima.items()
-    }
+    occupied = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED)
+    lacking = {role: least - occupied[role] for role, least in gang.spec.minima.items()}
     needed = []
     for task in waiting:
         if lacking.get(task.role, 0) > 0:

@@ -23,10 +23,14 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import CEILING, Bools
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangKey
+from enbloc.listing import listed, plural
 from enbloc.units import NANO, format_amount
 
 OUTDATED_BY: Final = frozenset({EventKind.NODE_REMOVED})
 """Events that help no gang, but after which the counts of nodes in a diagnosis are wrong."""
+
+MOST_ROLES: Final = 16
+"""A sentence names at most 16 roles, sub-groups or gates: each pod of the gang carries it (S8)."""
 
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_IN_TIME = "node(s) were reserved for the first gang in the queue"
@@ -123,7 +127,9 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
     verb = "is" if sum(missing.values()) == 1 else "are"
     causes = []
     if gated:
-        causes.append(f"{gated} {'is' if gated == 1 else 'are'} held by scheduling gate {'; '.join(sorted(gates))}")
+        causes.append(
+            f"{gated} {'is' if gated == 1 else 'are'} held by scheduling gate {listed(sorted(gates), MOST_ROLES, '; ')}"
+        )
     if others:
         names = ", ".join(sorted(name or "(none)" for name in foreign))
         wanted = f" (ours: {ours})" if ours else ""
@@ -147,12 +153,16 @@ def sub_groups_lack_members(missing: Mapping[str, int]) -> Diagnosis:
     verb = "is" if sum(lacking.values()) == 1 else "are"
     text = f"{_missing_text(lacking)} {verb} needed: a sub-group starts as a whole"
     if not lacking:  # they are complete, and others of the same vertex are not
-        text = f"{', '.join(sorted(missing))}: other sub-groups beside them lack members"
+        text = f"{listed(sorted(missing), MOST_ROLES)}: other sub-groups beside them lack members"
     return Diagnosis(PendingReason.NOT_ENOUGH_PODS, text, missing=lacking)
 
 
 def _missing_text(missing: Mapping[str, int]) -> str:
-    parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
+    roles = sorted((role, count) for role, count in missing.items() if role)
+    parts = [f"{count} of role {role}" for role, count in roles[:MOST_ROLES]]
+    if len(roles) > MOST_ROLES:
+        rest = sum(count for _, count in roles[MOST_ROLES:])
+        parts.append(f"{rest:,} of {plural(len(roles) - MOST_ROLES, 'other role')}")
     if "" in missing:
         parts.append(f"{missing['']} {'more of any role' if parts else 'more'}")
     return " and ".join(parts)

@@ -6,6 +6,7 @@ themselves and topology do not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -37,9 +38,9 @@ def partial_fit(state: State, gang: GangState, closed: Closed = nothing_closed) 
     by_role: dict[str, list[Task]] = {}
     for task in pending_tasks(gang):
         by_role.setdefault(task.role, []).append(task)
+    occupied = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED)
     for role, tasks in by_role.items():
-        occupied = sum(task.status in OCCUPIED for task in gang.tasks.values() if task.role == role)
-        lacking = max(gang.spec.minima.get(role, 0) - occupied, 0) or len(tasks)
+        lacking = max(gang.spec.minima.get(role, 0) - occupied[role], 0) or len(tasks)
         passes = state.nodes.alive[: state.nodes.count].copy()
         for _, rejected in rejections(state, tasks[0], closed(tasks[0])):
             passes &= ~rejected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Final, Protocol
 
 from enbloc.api.reasons import PendingReason
@@ -231,34 +231,40 @@ class Reporter(Follower):
         """What the pods of each role say, where that is not what the gang says."""
         if not why.of_roles:
             return {}
-        texts = {role: self._complete(gang, why, text) for role, text in why.of_roles.items()}
+        complete = self._completion(gang, why)
+        texts = {role: complete(text) for role, text in why.of_roles.items()}
         return {task.uid: texts[task.role] for task in tasks if task.role in texts}
 
     def _message(self, gang: GangState, why: Diagnosis) -> str:
         """The message of the diagnosis, what the nodes prove, and where room is claimed for the gang."""
-        return self._complete(gang, why, why.message)
+        return self._completion(gang, why)(why.message)
 
-    def _complete(self, gang: GangState, why: Diagnosis, message: str) -> str:
+    def _completion(self, gang: GangState, why: Diagnosis) -> Callable[[str], str]:
+        """What is added to each message of the gang: it has one for each role, and what is added is the same."""
         note = self.usage_note(gang) if self.usage_note is not None and why.reason in _BY_ORDER else ""
-        if note:
-            message = f"{message.removesuffix('.')}; {note}"
-        proved = self._impossibilities.of(gang, why.reason)
-        return self._with_story(gang, f"{message.removesuffix('.')}. {proved}" if proved else message)
+        added = [f"; {note}"] if note else []
+        if proved := self._impossibilities.of(gang, why.reason):
+            added.append(f". {proved}")
+        added += [f"; {one}" for one in self._story(gang)]
 
-    def _with_story(self, gang: GangState, message: str) -> str:
-        """The message, when its pods were evicted, and where room is claimed for the gang, or why none is."""
-        if gang.spec.observed.evicted:
-            message = f"{message.removesuffix('.')}; {gang.spec.observed.evicted}"
-        if self.claims is None:
+        def complete(message: str) -> str:
+            for one in added:
+                message = f"{message.removesuffix('.')}{one}"
             return message
-        for note in self.claims.notes_of(gang):
-            message = f"{message.removesuffix('.')}; {note}"
+
+        return complete
+
+    def _story(self, gang: GangState) -> Iterator[str]:
+        """When its pods were evicted, and where room is claimed for the gang, or why none is."""
+        if gang.spec.observed.evicted:
+            yield gang.spec.observed.evicted
+        if self.claims is None:
+            return
+        yield from self.claims.notes_of(gang)
         reserved = self.claims.reserved(gang)
         nodes = sorted({*reserved.values(), *(task.node for task in self.claims.nominated(gang))})
-        if not nodes:
-            return message
-        verb = "is reserved" if reserved else "is being freed"
-        return f"{message.removesuffix('.')}; room {verb} for it on {listed(nodes, 5)}"
+        if nodes:
+            yield f"room {'is reserved' if reserved else 'is being freed'} for it on {listed(nodes, 5)}"
 
     def was_reported(self, gang: GangState) -> None:
         """The gang's object says that it waits, from before a restart: withdrawn if that no longer holds."""

@@ -4,11 +4,13 @@ list every role that lacks something, and each pod speaks of its own role."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Reason
-from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.diagnosis import MOST_ROLES, Diagnosis
+from enbloc.listing import plural
 
 
 class Refusal(NamedTuple):
@@ -45,8 +47,8 @@ def diagnosed(shortages: Sequence[Shortage], fitting: Mapping[str, int], others:
     roles that lack nothing of their own do not fit, where any role could make up the total."""
     message = _message(shortages)
     of_roles = {one.role: _message([one]) for one in shortages if one.role}
+    total = next((one for one in shortages if one.of_several_roles), shortages[0])
     for role, why in others.items():
-        total = next(one for one in shortages if one.of_several_roles)
         of_roles[role] = f"{_message([total._replace(why=why)])} (role {role})"
     for role, count in fitting.items():
         pods = f"{count} pod{'' if count == 1 else 's'} of role {role} fit{'s' if count == 1 else ''}"
@@ -71,7 +73,19 @@ def _message(shortages: Sequence[Shortage]) -> str:
     for one in shortages:
         by_reason.setdefault(one.why.text, []).append(one)
     clauses = []
-    for text, alike in by_reason.items():
+    for text, alike in islice(by_reason.items(), MOST_ROLES):
         verb = "does" if sum(one.missing for one in alike) == 1 else "do"
-        clauses.append(f"{' and '.join(one.pods for one in alike)} {verb} not fit: {text}")
+        clauses.append(f"{_pods(alike)} {verb} not fit: {text}")
+    left = len(by_reason) - len(clauses)
+    if left:
+        clauses.append(f"pods of other roles do not fit for {plural(left, 'other reason')}.")
     return "; ".join([*(clause.removesuffix(".") for clause in clauses[:-1]), clauses[-1]])
+
+
+def _pods(alike: Sequence[Shortage]) -> str:
+    """The first roles by name, and how many pods the others lack."""
+    if len(alike) <= MOST_ROLES:
+        return " and ".join(one.pods for one in alike)
+    rest = alike[MOST_ROLES:]
+    more = f"{plural(sum(one.missing for one in rest), 'pod')} of {plural(len(rest), 'other role')}"
+    return " and ".join([*(one.pods for one in alike[:MOST_ROLES]), more])

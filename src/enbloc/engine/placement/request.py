@@ -107,12 +107,13 @@ def replacements(gang: GangState) -> list[Task]:
     """Pending tasks that replace lost members of an earlier, satisfied wave: ordinary pods now (G7, D3)."""
     if not gang.ran:
         return []
+    lacking = {role: gang.spec.minima[role] - gang.occupied.get(role, 0) for role in gang.ran}
     found: list[Task] = []
-    pending = pending_tasks(gang)
-    for role in sorted(gang.ran):
-        lacking = gang.spec.minima[role] - gang.occupied.get(role, 0)
-        found += [task for task in pending if task.role == role][: max(0, lacking)]
-    return sorted(found, key=attrgetter("order"))
+    for task in pending_tasks(gang):
+        if lacking.get(task.role, 0) > 0:
+            lacking[task.role] -= 1
+            found.append(task)
+    return found
 
 
 def needed_members(gang: GangState) -> list[Task]:
@@ -124,12 +125,14 @@ def needed_members(gang: GangState) -> list[Task]:
     minima, counts = gang.spec.minima, Counter(gang.occupied)
     counts |= Counter(minima)
     spare = counts.total() - gang.spec.minimum
-    for task in reversed(found[:]):
+    needed: list[Task] = []
+    for task in reversed(found):
         if spare > 0 and counts[task.role] > minima.get(task.role, 0):
             counts[task.role] -= 1
             spare -= 1
-            found.remove(task)
-    return found
+        else:
+            needed.append(task)
+    return needed[::-1]
 
 
 def waits_for(gang: GangState) -> PlacementRequest:

@@ -69,6 +69,17 @@ def test_g12_within_a_namespace_the_user_that_used_less_is_served_first() -> Non
     assert starts(play(objects, config=fair()), "x1", "y1", "x2") == [0, 100, 110]
 
 
+def test_g12_k7_gangs_that_start_together_go_by_the_user_that_used_least_now() -> None:
+    """While they wait user x uses 100 s, and `gy` comes to be the first of the two: before `z2`, which is younger."""
+    together = []
+    for name, user, at in (("gx", "x", "2s"), ("gy", "y", "3s")):
+        pair = m.gang(name, 1, cpu="500m", at=at, namespace="a", run_time="10s")
+        pair[0]["metadata"]["annotations"] |= {USER: user, m.KOORDINATOR + "groups": "a/gx,a/gy"}
+        together.append(pair)
+    objects = [NODE, job("w1", 0, 50, user="w"), job("x1", 1, 100, user="x"), *together, job("z2", 4, user="z")]
+    assert starts(play(objects, config=fair()), "w1", "x1", "gx", "gy", "z2") == [0, 50, 150, 150, 160]
+
+
 def test_g12_priority_comes_before_usage() -> None:
     high = job("a2", 1)
     high[0]["spec"]["priorityClassName"] = "high"

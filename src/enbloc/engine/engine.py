@@ -227,8 +227,20 @@ class Engine:
     def _settle_usage(self, usage: Usage) -> None:
         """What gangs use from now on is charged. If gangs changed places by it, those behind others may start (G12)."""
         usage.settle()
+        self._queue_groups_by_usage()
         if usage.note_ranks():
             self._parts.queues.wake_all()
+
+    def _queue_groups_by_usage(self) -> None:
+        """Gangs that start together stand where the first of them does, which may be another one now (G12)."""
+        queues, intake = self._parts.queues, self._parts.intake
+        for group in self._parts.groups.several():
+            unit = intake.unit(group)
+            queued = [gang for gang in unit if queues.equivalence_of(gang) is not None]
+            if queued and queued[0] is not unit[0] and intake.may_start(group):
+                self.state.touch(unit[0])
+        if self.state.dirty:
+            self._read()
 
     def _set_timed(self) -> None:
         """While nodes are reserved, gangs of equal requests and different run times are not equal (R8)."""

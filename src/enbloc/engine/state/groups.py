@@ -78,6 +78,10 @@ class Groups:
     def of(self, gang: GangState) -> Group | None:
         return self._of.get(gang.key)
 
+    def several(self) -> list[Group]:
+        """The groups of two gangs or more."""
+        return list({id(group): group for group in self._of.values() if len(group.keys) > 1}.values())
+
     def gangs(self, group: Group) -> list[GangState]:
         """The gangs of a group that exist."""
         return [self._state.gangs[key] for key in group.keys if key in self._state.gangs]

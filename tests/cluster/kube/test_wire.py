@@ -352,10 +352,13 @@ def test_after_a_401_the_write_goes_over_a_new_connection_with_the_new_certifica
     play(story)
 
 
-def test_a_redirection_of_a_write_is_a_refusal() -> None:
+@pytest.mark.parametrize("is_proxy", [False, True])
+def test_a_redirection_of_a_write_is_a_refusal(is_proxy: bool) -> None:
     async def story() -> None:
         async with a_wire(lambda _: _refused(307, b"Location: http://127.0.0.1:1/x\r\n")) as (server, wire):
-            api = Api(Credentials(f"http://127.0.0.1:{wire._port}"), 4, QUICK)
+            at = f"http://127.0.0.1:{wire._port}"
+            credentials = Credentials("http://far.example", proxy=at) if is_proxy else Credentials(at)
+            api = Api(credentials, 4, QUICK)
             answer = await api.write("POST", "/api/v1/pods", b"{}")
             assert (answer.status, answer.is_good, len(server.requests)) == (307, False, 1)
             await api.close()

@@ -214,7 +214,7 @@ class Api:
         url = URL(self._base + path, encoded=True)
         headers = {"Content-Type": content_type} if body is not None else None
         async with self._session.request(
-            method, url, data=body, headers=headers, timeout=timeout, **self._fixed
+            method, url, data=body, headers=headers, timeout=timeout, allow_redirects=body is None, **self._fixed
         ) as response:
             return Received(response.status, await response.read(), response.headers.get("Retry-After"), closes=False)
 

@@ -173,6 +173,14 @@ def write_reasons(world: World) -> None:
             adapter.patch(world["store"], "Pod", task["pod"], {"status": {"conditions": conditions}}, status=True)
 
 
+def k13_is_needed(world: World, gang: Gang) -> bool:
+    """Whether its minima need what waits of it. Lost members may not exist again yet: then only surplus waits."""
+    if minima.m4_ready(world, gang) or not gang["satisfied"]:
+        return not minima.m4_ready(world, gang)
+    needed, _, short = minima.o1_split(world, gang)
+    return bool(needed or short or minima.g7_replacements(world, gang))
+
+
 def k13_write_conditions(world: World) -> None:
     """K13: whether the pods of a Volcano PodGroup could not be placed, and why: its phase follows."""
     for gang in world["gangs"].values():
@@ -181,7 +189,7 @@ def k13_write_conditions(world: World) -> None:
         metadata = gang["object"]["metadata"]
         obj = world["store"].get(gang["kind"], metadata["namespace"], metadata["name"])
         why = world["reasons"].get(gang["key"]) or world["put_off_for"].get(gang["key"])
-        why = why if not minima.m4_ready(world, gang) else None  # of surplus it says nothing
+        why = why if k13_is_needed(world, gang) else None  # of surplus it says nothing
         known = condition_of(obj or {}, "Unschedulable")
         wanted = ("True", why["reason"]) if why else ("False", "Scheduled")
         if obj is None or (known.get("status", "False"), known.get("reason", "Scheduled")) == wanted:

@@ -196,3 +196,20 @@ def test_k13_a_group_is_unknown_when_its_surplus_becomes_its_minimum() -> None:
     group = answer.obj("PodGroup", "g")
     assert group["status"]["phase"] == "Unknown"
     assert "1 of 1 pod does not fit" in waits_because(group)
+
+
+def test_k13_surplus_that_does_not_fit_makes_no_group_unknown_that_lost_a_member() -> None:
+    """The pod of role b failed, and no other one exists. A pod of role a waits that the minimum does not need."""
+    pods = [m.pod(f"g-a-{n}", group="g", role="a") for n in range(3)]
+    lost = m.pod("g-b-0", group="g", role="b", run_time="5s", exit_code="1")
+    docs = [
+        m.node("n", 4),
+        m.podgroup("g", 3, roles={"a": 1, "b": 1}),
+        pods,
+        lost,
+        m.pod("g-a-3", 9, group="g", role="a"),
+    ]
+    answer = simulate(*docs, until="20s")
+    assert answer.obj("PodGroup", "g")["status"]["phase"] == "Running"
+    back = simulate(*docs, m.pod("g-b-1", 9, group="g", role="b", at="10s"), until="20s")
+    assert back.obj("PodGroup", "g")["status"]["phase"] == "Unknown"

@@ -352,10 +352,10 @@ def test_s8_room_of_a_pod_that_cannot_be_read_is_taken(monkeypatch: pytest.Monke
     assert not answer.lines("failed")
 
 
-def deployment() -> m.Obj:
-    template = {"metadata": {"labels": {"app": BAD}}, "spec": m.pod_spec(1) | {"restartPolicy": "Always"}}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": BAD}}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": m.metadata(BAD), "spec": spec}
+def deployment(name: str) -> m.Obj:
+    template = {"metadata": {"labels": {"app": name}}, "spec": m.pod_spec(1) | {"restartPolicy": "Always"}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": m.metadata(name), "spec": spec}
 
 
 CONTROLLERS = {
@@ -378,7 +378,7 @@ CONTROLLERS = {
     ),
     "a Deployment": (
         Place(WorkloadController, "_sync", lambda _, owner, now_ns: name_of(owner) == BAD),
-        [deployment()],
+        [deployment(BAD)],
     ),
     "a Queue": (Place(QueueController, "_sync", lambda _, name, *more: name == BAD), [m.queue(BAD)]),
 }
@@ -391,10 +391,13 @@ def test_s8_what_raises_for_one_object_in_a_controller_holds_it_alone(
     where, objects = CONTROLLERS[place]
     thrown = Throws(monkeypatch, where, until_s=9.0)
     others = [one for one in gangs() if not name_of(one).startswith(BAD)]
-    answer = simulate(others, objects, m.queue_job("queued", m.role("w", 2)), until="60s", plane=thrown.plane)
+    beside = [m.queue_job("queued", m.role("w", 2)), deployment("deployed")]
+    answer = simulate(others, objects, beside, until="60s", plane=thrown.plane)
     assert thrown.at[0] == 0.0
     assert_others_start(answer)
-    assert len(answer.times("queued")) == 2
+    for name in ("made", "queued", "deployed"):  # of the same controller: they do not wait until it is mended
+        assert len(answer.times(name)) == 2
+        assert max(answer.times(name)) < 1.0, name
     if place not in ("a Queue", "the status of a PodGroup"):
         assert answer.times(BAD) == [10.0, 10.0]
 

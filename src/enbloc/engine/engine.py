@@ -233,13 +233,14 @@ class Engine:
 
     def _queue_groups_by_usage(self) -> None:
         """Gangs that start together stand where the first of them does, which may be another one now (G12)."""
-        queues, intake = self._parts.queues, self._parts.intake
+        queues, intake, moved = self._parts.queues, self._parts.intake, False
         for group in self._parts.groups.several():
             unit = intake.unit(group)
             queued = [gang for gang in unit if queues.equivalence_of(gang) is not None]
             if queued and queued[0] is not unit[0] and intake.may_start(group):
                 self.state.touch(unit[0])
-        if self.state.dirty:
+                moved = True
+        if moved:
             self._read()
 
     def _set_timed(self) -> None:

@@ -29,6 +29,7 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None, reading: tuple[st
         "clocks": {},  # K8: gang -> when its clock started
         "clocks_stand": set(),  # K8: gangs whose clocks do not run
         "clocks_since": 0,  # K8: the time of the last cycle
+        "names": {},  # R7: pod UID -> its name
         "homes": {},  # Words: gang -> UID of the object that carries its records
         "members": {},  # Words: gang -> UIDs of its pods
         "pods_that_came_or_went": [],  # since the last cycle

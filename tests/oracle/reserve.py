@@ -295,14 +295,17 @@ def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit
     return best[1]
 
 
-def may_claim(world: World, plan: dict[str, Any], node: dict[str, Any], task: Task, limit: int) -> bool:
-    """R4, R6: within the node's allocatable, and within the part of all nodes that may hold reservations."""
+def may_claim(
+    world: World, plan: dict[str, Any], node: dict[str, Any], task: Task, limit: int, *, stands: bool = False
+) -> bool:
+    """R4, R6: within the node's allocatable, and within the part of all nodes that may hold reservations. Beside what
+    `stands` there already its own members have their room."""
     name = node["name"]
     if name not in plan["reserved"] and len(plan["reserved"]) >= limit:
         return False
     claimed = dict(plan["reserved"].get(name, {}))
-    stays = {**plan["started"].get(name, {}), **r4_own_members(world, world["gangs"][task["gang"]]).get(name, {})}
-    for request in stays.values():
+    own = {} if stands else r4_own_members(world, world["gangs"][task["gang"]]).get(name, {})
+    for request in {**plan["started"].get(name, {}), **own}.values():
         queues.add(claimed, request)
     for other, where in claims.room_taken(world, set()):
         if where == name:
@@ -457,7 +460,7 @@ def still_fits(world: World, keys: list[Any], ending: set[Any]) -> bool:
     for gang in groups.gangs_of(world, keys):
         for task in reserved_tasks(world, gang):
             node = nodes.get(claims.slots_of(world, gang["key"], "reserve")[task["uid"]])
-            if node is None or not may_claim(world, plan, node, task, r6_limit(world)):
+            if node is None or not may_claim(world, plan, node, task, r6_limit(world), stands=True):
                 return False
             take(plan, node["name"], task)
     return True
@@ -484,11 +487,24 @@ def r7_reservations_that_stand(world: World) -> None:
     """R7: a reservation ends when its gang is bound, or when it can no longer make it condition-ready."""
     for key, claim in claims.all_of(world, "reserve"):
         gang = world["gangs"].get(key)
+        if gang is not None:
+            r7_follow_pods(world, gang, claim)
         if gang is None or minima.m4_ready(world, gang):
             claims.end(world, key, "reserve")
         elif not r7_stands(world, gang, claim):
             for mate in reserved_with(world, gang):
                 claims.end(world, mate, "reserve")
+    world["memory"]["names"].update({task["uid"]: task["name"] for task in world["tasks"]})
+
+
+def r7_follow_pods(world: World, gang: Gang, claim: dict[str, Any]) -> None:
+    """R7: a pod that was recreated under its name takes its slot."""
+    names = world["memory"]["names"]
+    here = {task["uid"] for task in gang["tasks"]}
+    new = {task["name"]: task["uid"] for task in gang["tasks"] if minima.is_waiting(world, task)}
+    claim["slots"] = {
+        uid if uid in here else new.get(names.get(uid, ""), uid): node for uid, node in claim["slots"].items()
+    }
 
 
 def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
@@ -504,15 +520,11 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
         del claim["slots"][task["uid"]]
     tasks = [task for task in tasks if task not in unneeded]
     nodes = {node["name"]: node for node in world["nodes"]}
-    reserved = r4_reserved(world, set())
     for task in tasks:
         node = nodes.get(claim["slots"][task["uid"]])
         if node is None or predicates.g6_standing_reason(gang, task, node) is not None:
             return False
-        taken = dict(reserved[node["name"]])
-        for request in r4_own_members(world, gang).get(node["name"], {}).values():
-            queues.add(taken, request)
-        if any(count > node["allocatable"].get(resource, 0) for resource, count in taken.items()):
+        if not all(is_within(amounts, node) for amounts in r4_sums(world, gang, node["name"])):
             return False
     if not topology.t7_will_be_together(world, gang, claim["slots"]):
         return False
@@ -522,6 +534,20 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
     if beyond_queue(world, placing.start_trial(world), gang, asked):
         return False
     return r2_condition_ready(world, gang, tasks)
+
+
+def r4_sums(world: World, gang: Gang, node: str) -> list[Amounts]:
+    """R4: what stays within a node's allocatable while a gang has a reservation there: the sum of what is reserved, and
+    with what its own members have there what is reserved for it. Members of one gang keep no room from another."""
+    others = {key for key, _ in claims.all_of(world, "reserve")} - set(reserved_with(world, gang))
+    own = dict(r4_reserved(world, others)[node])
+    for request in r4_own_members(world, gang).get(node, {}).values():
+        queues.add(own, request)
+    return [r4_reserved(world, set())[node], own]
+
+
+def is_within(amounts: Amounts, node: dict[str, Any]) -> bool:
+    return all(count <= node["allocatable"].get(resource, 0) for resource, count in amounts.items())
 
 
 def r7_not_needed(world: World, gang: Gang, reserved: list[Task]) -> list[Task]:

@@ -135,6 +135,21 @@ def test_r7_each_lost_member_uses_its_own_slot() -> None:
     assert released(answer) == []
 
 
+@pytest.mark.parametrize("waves", [False, True], ids=["satisfied", "wave"])
+def test_r7_lost_members_use_their_own_nodes(waves: bool) -> None:
+    """The nearest node is reserved for the first of two. When both have room that is not the first node any more."""
+    depends = [m.role("b", 2, cpu="100m", depends_on={"name": ["a"]})] if waves else []
+    gone = [m.step("20s", "delete", "Pod", f"g-a-{index}") for index in (1, 2)]
+    busy = [m.pod(f"s{n}", 3 - n, nodeName=f"n{n}", run_time="30s", at="20s", namespace="other") for n in (1, 2)]
+    answer = simulate(
+        [m.node(f"n{n}") for n in range(3)], m.resource_quota(4) if waves else [],
+        m.job("g", m.role("a", 3, cpu=3.9), *depends), gone, busy, config=reserving(), until="60s",
+    )  # fmt: skip
+    assert first_reserved(answer, "g-a") == {"g-a-1": (30.0, "n2"), "g-a-2": (30.0, "n1")}
+    assert answer.bound("g-a-1")["g-a-1"] == (50.0, "n2")
+    assert answer.bound("g-a-2")["g-a-2"] == (50.0, "n1")
+
+
 def test_r1_surplus_that_was_lost_is_not_reserved_for() -> None:
     gang = [m.podgroup("g", 1), *DIALECTS["volcano-podgroup"][1:]]
     answer = lost(gang, until="200s")

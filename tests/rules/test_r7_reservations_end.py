@@ -8,7 +8,7 @@ import pytest
 
 from support import manifests as m
 from support.answers import Answer, condition, waits_because
-from support.reservations import CLASSES, full, released, reserved, reserving
+from support.reservations import CLASSES, first_reserved, full, released, reserved, reserving
 from support.simulation import simulate
 
 
@@ -81,7 +81,8 @@ def test_r7_the_slot_of_a_pod_that_its_job_recreates_stays() -> None:
         config=reserving(),
     )
     assert set(answer.times("g-")) == {100.0}
-    assert reserved(answer)["g-w-0"][0] == 10.0, "the recreated pod takes its slot again"
+    assert first_reserved(answer, "g-") == {"g-w-0": (10.0, "n"), "g-w-1": (10.0, "n")}
+    assert reserved(answer)["g-w-0"] == (30.0, "n"), "the recreated pod takes its slot again"
     assert [line["name"] for line in answer.lines("released")] == ["g-w-0"], "only the deleted pod's line"
 
 
@@ -269,3 +270,70 @@ def test_r7_a_lowered_minimum_opens_the_node_of_a_pod_that_is_surplus_now(
     assert len(reserved(answer, "g")) == 2
     assert answer.at("s") == float(at[:-1])
     assert [(line["t"], line["name"][-1]) for line in answer.lines("released")] == [(20.0, "1")]
+
+
+def sharing(*others: m.Obj) -> Answer:
+    """Of a job with waves the first keeps 4 of 8 cpus. 3 are reserved for the second, and 3 for a pod that comes later."""
+    waves = m.job("g", m.role("a", 4, cpu=1), m.role("b", 3, cpu=1, depends_on={"name": ["a"]}))
+    return simulate(
+        m.node("n", 8), full(2, "60s"), waves, m.pod("p", 3, at="5s"), *others, config=reserving(percent=100), until="80s"
+    )
+
+
+def test_r7_nodes_that_are_reserved_for_another_gang_too_end_no_reservation() -> None:
+    """R4: the reserved sum is 6 of 8 cpus. That the members of the job stay there matters to the job alone."""
+    answer = sharing()
+    assert reserved(answer) == {**{f"g-b-{index}": (10.0, "n") for index in range(3)}, "p": (15.0, "n")}
+    assert answer.times("g-b") == [60.0] * 3
+
+
+def test_r7_a_node_that_became_too_small_for_what_stays_on_it_is_open() -> None:
+    """Of 6 cpus the job has 4, so that 3 more will never be free for it."""
+    smaller = m.step("20s", "patch", "Node", "n", patch={"status": {"allocatable": {"cpu": "6"}}})
+    answer = sharing(smaller)
+    assert {at for at, *_ in released(answer, "g-b")} == {20.0}
+    assert not released(answer, "p")
+
+
+def one_of_a_group(*at_40s: m.Obj) -> Answer:
+    """Gangs `x` and `y` start together. All pods of `x` go, and nodes are reserved for one that comes for them."""
+    gang = [
+        *m.koordinator_gang("x", 1, 1, 4, groups=["default/y"], delete_at="20s"),
+        *m.koordinator_gang("x", 1, 1, 4, groups=["default/y"], first=1, at="21s"),
+        *m.koordinator_gang("y", 2, 2, "100m", groups=["default/x"]),
+    ]
+    small = m.pod("s", 2, at="20s", run_time="80s", nodeName="n")
+    return simulate(m.node("n", 5), gang, small, *at_40s, config=reserving(), until="90s")
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("40s")]])
+def test_r7_of_a_group_a_satisfied_gang_that_lost_a_member_ends_no_reservation(restarts: list[m.Obj]) -> None:
+    answer = one_of_a_group(m.step("40s", "delete", "Pod", "y-1"), *restarts)
+    assert reserved(answer) == {"x-1": (31.0, "n")}
+    assert not released(answer)
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("40s")]])
+def test_r7_of_a_group_a_satisfied_gang_that_lost_all_its_pods_ends_the_reservation(restarts: list[m.Obj]) -> None:
+    gone = [m.step("40s", "delete", "Pod", f"y-{index}") for index in range(2)]
+    answer = one_of_a_group(*gone, *restarts)
+    assert released(answer) == [(40.0, "x-1")]
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("40s")]])
+def test_r7_when_the_reserved_pod_of_one_gang_is_gone_nodes_of_its_group_are_open(restarts: list[m.Obj]) -> None:
+    """Another pod waits for `x`. Before nodes are reserved anew, surplus of higher priority may use them."""
+    gang = [
+        *(m.sigs_podgroup(name, 1, groups=["default/x", "default/y"]) for name in ("x", "y")),
+        *m.labelled_pods("x", 2, cpu="100m"),
+        *m.labelled_pods("y", 1, cpu=2),
+    ]
+    above = m.koordinator_gang("s", 2, 1, "1500m", priority="high", at="12s")
+    gone = m.step("40s", "delete", "Pod", "x-0")
+    answer = simulate(
+        CLASSES, m.node("n"), full(2, "12s"), full(2, "40s", name="b"), gang, above, gone, *restarts,
+        config=reserving(), until="60s",
+    )  # fmt: skip
+    assert first_reserved(answer) == {"x-0": (10.0, "n"), "y-0": (10.0, "n"), "x-1": (40.0, "n")}
+    assert answer.at("s-1") == 40.0
+    assert answer.times("y-") == []

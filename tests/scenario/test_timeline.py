@@ -8,6 +8,8 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claim_records
+from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.scenario.timeline import Recorder
 from enbloc.sim.clock import Clock
 from enbloc.units import SECOND
@@ -102,6 +104,19 @@ def test_warnings_are_shown_whenever_they_are_sent() -> None:
     assert watched.see("MODIFIED", "Event", **event, count=1) == []
     assert watched.see("MODIFIED", "Event", **event, count=2) == ["t=0s warning Job ns/j: Bad: why"]
     assert watched.see("ADDED", "Event", **{**event, "type": "Normal"}) == []
+
+
+def test_a_pod_that_is_recreated_takes_the_slot_that_stayed() -> None:
+    watched = Watched()
+    record = Record(ClaimKind.RESERVE, 0, {"x": {"n1": 1}})
+    group = {"name": "g", "uid": "g", "annotations": {ClaimKind.RESERVE.annotation: claim_records.write(record)}}
+    watched.see("ADDED", "Pod", spec={})
+    assert watched.see("ADDED", "PodGroup", meta=group)[1:] == ["t=0s reserved Pod ns/x on n1"]
+    assert watched.see("DELETED", "Pod", spec={}) == ["t=0s released Pod ns/x on n1", "t=0s deleted Pod ns/x"]
+    other = {"namespace": "other", "uid": "o"}
+    assert watched.see("ADDED", "Pod", meta=other, spec={}) == ["t=0s created Pod other/x"]
+    assert watched.see("ADDED", "Pod", spec={}) == ["t=0s created Pod ns/x", "t=0s reserved Pod ns/x on n1"]
+    assert watched.see("MODIFIED", "PodGroup", meta=group) == []
 
 
 def test_a_namespace_that_was_made_when_needed_is_silent() -> None:

@@ -43,7 +43,7 @@ from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
 from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder
-from enbloc.engine.partial_gangs import PartialGangs, mark_others, update_satisfied
+from enbloc.engine.partial_gangs import PartialGangs, mark_others
 from enbloc.engine.placement.attempt import Placer
 from enbloc.engine.placement.request import surplus
 from enbloc.engine.plugins.plugin import Plugins, load
@@ -111,7 +111,7 @@ class Engine:
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
         claims.adopted_kinds = _kinds_made_by(runs)
-        claims.refresh = lambda gang: update_satisfied(state, gang, groups.of(gang))
+        claims.refresh = partial_gangs.update
         mode = config.backfill.mode if "backfill" in runs else ""
         usage = self._make_usage(config, state, plugins, plans=mode in ("easy", "conservative"))
         if usage is not None:

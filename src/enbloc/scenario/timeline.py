@@ -10,7 +10,7 @@ no longer in one was released, unless it is bound by now.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -183,8 +183,8 @@ class _Held:
         self._bound: set[tuple[str, str]] = set()
         self._gone: set[tuple[str, str]] = set()
         """Pods that were deleted while they had a claim: their slot may stay in the record until they exist again."""
-        self._of_record: dict[str, set[str]] = {}
-        """UID of the object with a record → names of the pods in it."""
+        self._of_record: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+        """(namespace, UID) of the object with a record → name of each pod in it → `held` or `reserved`, and the node."""
         self._names: dict[str, set[str]] = {"": set()}
         """Namespace → names of pods; "" → names of nodes: those that brief records have digests of."""
 
@@ -196,6 +196,7 @@ class _Held:
             (names.discard if gone else names.add)(name_of(obj))
         if event.kind == "Pod":
             key = (namespace, name_of(obj))
+            was_gone = key in self._gone
             self._gone.discard(key)
             if gone:
                 self._bound.discard(key)
@@ -205,28 +206,37 @@ class _Held:
             elif obj["spec"].get("nodeName"):  # its record is about to be removed
                 self._bound.add(key)
                 self._nodes.pop(key, None)
-        records = claim_records.read_all(annotations_of(obj))
+            elif was_gone:  # it was recreated
+                yield from self._claimed(namespace, self._slot_that_stayed(*key))
+        records, home = claim_records.read_all(annotations_of(obj)), (namespace, uid_of(obj))
         if gone:
-            known = self._of_record.pop(uid_of(obj), set())
+            known = self._of_record.pop(home, {})
             if records and (ClaimKind.WAVE in records or event.kind != "Pod"):
-                yield from self._released(namespace, known)
+                yield from self._released(namespace, known.keys())
             return  # another pod of the gang carries its records from now on
-        if not records and uid_of(obj) not in self._of_record:
+        if not records and home not in self._of_record:
             return
         now: dict[str, tuple[str, str]] = {}
         for kind, record in records.items():
             what = "held" if kind is ClaimKind.HOLD else "reserved"
             named = self._with_names(record, namespace)
             now.update({name: (what, node) for name, node in _pods_of(named, obj).items()})
-        yield from self._released(namespace, self._of_record.get(uid_of(obj), set()) - now.keys())
-        for name, (what, node) in now.items():
+        yield from self._released(namespace, self._of_record.get(home, {}).keys() - now.keys())
+        yield from self._claimed(namespace, now)
+        self._of_record[home] = now
+
+    def _slot_that_stayed(self, namespace: str, name: str) -> dict[str, tuple[str, str]]:
+        records = [slots for (within, _), slots in self._of_record.items() if within == namespace and name in slots]
+        return {name: slots[name] for slots in records}
+
+    def _claimed(self, namespace: str, slots: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, str, str, str]]:
+        for name, (what, node) in slots.items():
             was = self._nodes.get((namespace, name))
             if was != node and (namespace, name) not in self._bound and (namespace, name) not in self._gone:
                 if was:
                     yield "released", namespace, name, was
                 self._nodes[namespace, name] = node
                 yield what, namespace, name, node
-        self._of_record[uid_of(obj)] = set(now)
 
     def _with_names(self, record: Record, namespace: str) -> Record:
         if not record.is_brief:
@@ -237,7 +247,7 @@ class _Held:
         found = {name: record.places(name) for name in sorted(self._names.get(namespace, ()))}
         return msgspec.structs.replace(record, slots={name: nodes for name, nodes in found.items() if nodes})
 
-    def _released(self, namespace: str, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
+    def _released(self, namespace: str, names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
         for name in sorted(names):
             node = self._nodes.pop((namespace, name), "")
             if node:

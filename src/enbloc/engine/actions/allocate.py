@@ -12,6 +12,7 @@ from enbloc.engine.actions.gang_groups import hold_apart, start, start_whole
 from enbloc.engine.actions.planned_starts import place_in_plan
 from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.actions.reserve import mend
+from enbloc.engine.claims.room import take_reserved
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -22,7 +23,7 @@ from enbloc.engine.placement.request import PlacementRequest, is_surplus, replac
 from enbloc.engine.placement.sub_groups import sub_groups
 from enbloc.engine.queueing.scheduling_queue import Head, SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
+from enbloc.engine.tables.tasks import WAITS, GangState, Task, pending_tasks
 
 
 def run(cycle: Cycle) -> None:
@@ -221,9 +222,12 @@ def _take_places(
 
 
 def _replace_lost(cycle: Cycle, gang: GangState, lost: list[Task], constraints: Constraints) -> Diagnosis | None:
-    """Members that an earlier, satisfied wave lost are replaced one by one (G7, D3)."""
+    """Members that an earlier, satisfied wave lost are replaced one by one (G7, D3), on reserved nodes first (R7)."""
     transaction = Transaction(cycle.state)
-    failure = one_by_one(cycle.placer, gang, transaction, lost, constraints)
+    reserved = cycle.claims.reservations.of(gang)
+    places = {task.uid: reserved[task.uid] for task in lost if task.uid in reserved}
+    take_reserved(cycle.placer, transaction, gang, places, ())
+    failure = one_by_one(cycle.placer, gang, transaction, _waiting(lost), constraints)
     if transaction.placed:
         cycle.bind([gang], transaction.placed, commits=False)
     return failure
@@ -245,18 +249,23 @@ def asked_singly(gang: GangState) -> Singly:
 def try_singly(
     cycle: Cycle, gang: GangState, asked: Singly, transaction: Transaction, constraints: Constraints
 ) -> Diagnosis | None:
-    """Once satisfied, lost members are replaced one by one (G7); surplus always is (G3). Of the tasks that may make up
-    the total, one that does not fit is skipped."""
+    """Once satisfied, lost members are replaced one by one (G7), on reserved nodes first (R7); surplus always is (G3).
+    Of the tasks that may make up the total, one that does not fit is skipped."""
     first, rest, short = asked
-    nominations = cycle.claims.nominations
-    own = [(task, cycle.state.nodes.rows[task.node]) for task in nominations.of(gang)]
-    lifted = nominations.lift(transaction, gang)
+    own = [(task, cycle.state.nodes.rows[task.node]) for task in cycle.claims.nominations.of(gang)]
+    lifted = cycle.take_claimed_room(transaction, gang)
+    short -= len(rest) - len(_waiting(rest))
+    first, rest = _waiting(first), _waiting(rest)
     failure = one_by_one(cycle.placer, gang, transaction, first, constraints)
     if short:
         of_rest = one_by_one(cycle.placer, gang, transaction, rest, constraints, short)
         failure = failure or of_rest
     cycle.restore(transaction, [*own, *lifted])  # room that is freed for it stays its own
     return failure
+
+
+def _waiting(tasks: Sequence[Task]) -> list[Task]:
+    return [task for task in tasks if task.status in WAITS]
 
 
 def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:

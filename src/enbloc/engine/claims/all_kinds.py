@@ -18,7 +18,7 @@ from enbloc.engine.tables.tasks import GangState, Task
 class ClaimsOfAllKinds(ClaimRegistry):
     def __init__(self, state: State, groups: Groups, wave_deadline_ns: int, decide: Decide) -> None:
         super().__init__(state, decide)
-        self.mates = groups.partners
+        self.mates, self.group = groups.partners, groups.mates
         self.waves = Waves(state, self, wave_deadline_ns)
         self.holds = Holds(state, groups, self)
         self.reservations = Reservations(state, self)

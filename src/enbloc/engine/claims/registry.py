@@ -25,6 +25,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 
+_NO_LONGER_HOLDS: Final = "what was claimed before the restart no longer holds"
 _MOST_KIB: Final = claim_records.OBJECT_BYTES // 1024
 
 Decide = Callable[[Decision], None]
@@ -107,6 +108,8 @@ class ClaimRegistry(Follower):
         """Computes anew whether a gang is satisfied (G7); set by the engine."""
         self.mates: Callable[[GangState], list[GangState]] = lambda gang: [gang]
         """The gangs that it starts together with, itself included; set by `ClaimsOfAllKinds`."""
+        self.group: Callable[[GangState], list[GangState]] = lambda gang: [gang]
+        """All gangs of its group, those that are satisfied too; set by `ClaimsOfAllKinds`."""
 
     def add_policy(self, policy: ClaimPolicy) -> None:
         self._policies[policy.kind] = policy
@@ -242,27 +245,36 @@ class ClaimRegistry(Follower):
         """Before gangs are woken: in the first cycle records are adopted, and claims that can no longer do what they
         are for end (R7, P3)."""
         dirty = self._state.dirty
-        for gang in list(dirty.values()):
-            if gang.status.claims:
-                self.refresh(gang)
-                self._adopt(gang, now_ns)
+        recorded = [gang for gang in dirty.values() if gang.status.claims]
+        for gang in self._changed_with((*recorded, *(claim.gang for claim in self.every()))):
+            self.refresh(gang)
+        given_up = [one for gang in recorded for one in self._adopt(gang, now_ns)]
+        for gang, kind in given_up:
+            if not gang.ready():
+                self._end_of_group(gang, kind, Ending(self._policies[kind].ended, _NO_LONGER_HOLDS))
         self._is_first_cycle = False
         for kind, policy in self._policies.items():
             everything = self._state.events.any_of(policy.reviewed_on)
             claims = self.all(kind) if kind.sets_room_aside else self._of_gangs(dirty, kind)
             for claim in claims:
-                is_changed = any(mate.key in dirty for mate in self.mates(claim.gang))
+                is_changed = any(mate.key in dirty for mate in self.group(claim.gang))
                 is_due = (
                     0 < claim.until_ns <= now_ns or self._recreating.get((claim.gang.key, kind), now_ns + 1) <= now_ns
                 )
                 if everything or is_changed or is_due:
                     self._review(claim, now_ns)
 
+    def _changed_with(self, gangs: Iterable[GangState]) -> list[GangState]:
+        """Which gangs of their groups changed: whether claims still help depends on those that are satisfied, too."""
+        found = {mate.key: mate for gang in gangs for mate in self.group(gang) if mate.key in self._state.dirty}
+        return list(found.values())
+
     def _of_gangs(self, keys: Iterable[GangKey], kind: ClaimKind) -> list[Claim]:
         claims = self._claims[kind]
         return [claims[key] for key in keys if key in claims] if claims else []
 
-    def _adopt(self, gang: GangState, now_ns: int) -> None:
+    def _adopt(self, gang: GangState, now_ns: int) -> Iterator[tuple[GangState, ClaimKind]]:
+        """Makes claims of the gang's records. Returns the kinds of which none is left."""
         for kind, record in gang.status.claims.items():
             if (gang.key, kind) in self._written:
                 continue
@@ -276,9 +288,8 @@ class ClaimRegistry(Follower):
             named = claim_records.with_nodes(record, self._state.nodes.rows)
             claim = self._policies[kind].adopt(gang, named, now_ns) if kind in self.adopted_kinds else None
             if claim is None:
-                self.write(
-                    gang, kind, self._policies[kind].ended, "what was claimed before the restart no longer holds"
-                )
+                self.write(gang, kind, self._policies[kind].ended, _NO_LONGER_HOLDS)
+                yield gang, kind
             else:
                 self._store(claim)
 
@@ -301,11 +312,18 @@ class ClaimRegistry(Follower):
                 self._state.events.add(EventKind.NODES_REOPENED)
             claim.priority = gang.priority
             return
-        for mate in self.mates(gang) if claim.kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT) else [gang]:
-            self.end(mate, claim.kind, *ending)
+        for mate in self._end_of_group(gang, claim.kind, ending):
             wave = self.of(mate, ClaimKind.WAVE)
             if claim.kind is ClaimKind.PREEMPT and wave is not None:
                 self._review(wave, now_ns)  # room for later waves was freed with it
+
+    def _end_of_group(self, gang: GangState, kind: ClaimKind, ending: Ending) -> list[GangState]:
+        """Ends a gang's claim that no longer helps. What is reserved or freed for gangs that start together ends as a
+        whole (R7, P3). Returns these gangs."""
+        gangs = self.mates(gang) if kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT) else [gang]
+        for mate in gangs:
+            self.end(mate, kind, *ending)
+        return gangs
 
     def _match_pods(self, claim: Claim, now_ns: int) -> None:
         """Slots follow their pods: a pod that was recreated under its name takes its slot; one that a Job or QueueJob

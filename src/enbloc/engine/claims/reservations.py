@@ -19,7 +19,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS, BEYOND_ROOM, EventKind
 from enbloc.engine.placement.domain_choices import is_together
 from enbloc.engine.placement.domains import is_constrained
-from enbloc.engine.placement.request import replacements
+from enbloc.engine.placement.request import needed_members, replacements
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools, Ints, total
 from enbloc.engine.tables.tasks import WAITS, GangState, Task
@@ -220,7 +220,8 @@ class Reservations:
         slots = claim.slots.values()
         if left := [slot.name for slot in slots if slot.task is not None and not slot.waits]:
             return Ending(self.ended, f"pods with a reserved node do not wait any more: {listed(left, 8)}")
-        if unfit := sorted({slot.node for slot in slots if not self._holds(slot)}):
+        own = self._with_members(gang)
+        if unfit := sorted({slot.node for slot in slots if not self._holds(slot, own)}):
             return Ending(self.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
         if is_constrained(gang) and not is_together(self._state, gang, self.of(gang)):
             return Ending(self.ended, "reserved nodes are in different domains now")
@@ -250,15 +251,26 @@ class Reservations:
         if slots:
             self.vacate(Claim(claim.gang, self.kind, slots))
 
-    def _holds(self, slot: Slot) -> bool:
-        """Whether a node still passes the filters, free room aside, and has as much as is reserved on it."""
+    def _with_members(self, gang: GangState) -> Mapping[str, Mapping[int, int]]:
+        """Node → what is reserved there for gangs that start together, and what members have there that these need: no
+        room that will come free (R4)."""
+        tasks: dict[str, list[Task]] = {}
+        for mate in self._claims.mates(gang):
+            for task, node in [*self.tasks_of(mate), *((task, task.node) for task in needed_members(mate))]:
+                tasks.setdefault(node, []).append(task)
+        return {node: total(task.cls.request for task in on_node) for node, on_node in tasks.items()}
+
+    def _holds(self, slot: Slot, own: Mapping[str, Mapping[int, int]]) -> bool:
+        """Whether a node still passes the filters, free room aside, and has as much as is reserved on it; with what the
+        gang's `own` members have there as much as is reserved for it."""
         nodes = self._state.nodes
         if slot.task is None:
             return slot.node in nodes.rows
         if not passes_filters(self._state, slot.task, slot.node):
             return False
         row = nodes.rows[slot.node]
-        return all(amount <= nodes.allocatable[column, row] for column, amount in self.on(slot.node).items())
+        sums = (self.on(slot.node), own[slot.node])
+        return all(amount <= nodes.allocatable[column, row] for amounts in sums for column, amount in amounts.items())
 
 
 def _beyond_minima(claim: Claim) -> list[Slot]:

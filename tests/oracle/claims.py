@@ -33,6 +33,8 @@ def slots_of(world: World, key: Key, kind: str) -> dict[str, str]:
 
 def make(world: World, key: Key, kind: str, slots: dict[str, str]) -> None:
     """In place of the claim of that kind that the gang has, if any."""
+    if kind == "reserve":
+        world["due"].pop(key, None)
     world["memory"]["claims"][key, kind] = {"slots": slots, "since": world["now"]}
 
 

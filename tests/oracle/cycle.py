@@ -36,6 +36,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     """What would be done now; only the memory changes."""
     world = reading.read_world(store, config, memory, now)
     world["newly_enqueued"], world["timers"], world["marked"], world["kept"], world["evictions"] = [], [], [], [], []
+    world["due"] = {}
     world["groups"], world["started"] = groups.k7_groups(world), set()
     usage.g12_begin(world)
     records.words_records_that_are_left(world)
@@ -51,6 +52,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     enqueue_at_once(world)
     groups.k8_start_clocks(world)
     groups.k8_expire(world)
+    run_times.r8_note_due(world)
     for action in world["actions"]:
         if action == "enqueue":
             order.serve_all(world, order.KNOCKING, enqueue.m6_serve)

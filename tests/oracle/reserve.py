@@ -49,6 +49,14 @@ def r1_is_starving(world: World, gang: Gang) -> bool:
     return at is not None and at <= world["now"]
 
 
+def r1_starved_before_evictions(world: World, gang: Gang) -> bool:
+    """R1: what a gang loses by an eviction of this cycle counts from the next one on."""
+    leaving, world["leaving"] = world["leaving"], set()
+    found = r1_is_starving(world, gang)
+    world["leaving"] = leaving
+    return found
+
+
 def r1_timers(world: World) -> None:
     for gang in world["gangs"].values():
         at = r1_starves_at(world, gang)
@@ -88,7 +96,7 @@ def r3_reserve(world: World) -> None:
     trial = placing.start_trial(world)
     found: dict[Any, tuple[Any, list[Gang]]] = {}
     for gang in world["gangs"].values():
-        if not r1_is_starving(world, gang):
+        if not r1_is_starving(world, gang) or not r1_starved_before_evictions(world, gang):
             continue
         keys = groups.k7_group_of(world, gang)
         together = groups.k7_is_group(world, gang) and not gang["satisfied"]

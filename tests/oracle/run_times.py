@@ -94,10 +94,17 @@ def r8_due(world: World, gang: Gang) -> int:
 
 
 def r8_ends_in_time(world: World, holder: Gang | None, run_time: int | None) -> bool:
-    """Whether something that starts now ends before the reservation of `holder` is due."""
+    """Whether something that starts now ends before the reservation of `holder` is due, as that was when the cycle
+    began; of one that was made or mended since it is not known."""
     if run_time is None or holder is None:
         return False
-    return int(world["now"]) + run_time <= r8_due(world, holder)
+    return int(world["now"]) + run_time <= world["due"].get(holder["key"], 0)
+
+
+def r8_note_due(world: World) -> None:
+    """When each reservation is due: what is placed in this cycle counts from the next one on."""
+    holders = [world["gangs"][key] for key, _ in claims.all_of(world, "reserve")]
+    world["due"] = {gang["key"]: r8_due(world, gang) for gang in holders}
 
 
 def r8_publish(world: World) -> None:

@@ -161,6 +161,16 @@ def test_r4_what_started_beside_a_reservation_counts_until_it_ends() -> None:
     assert (answer.at("a"), answer.at("b"), answer.at("big")) == (22.0, 42.0, 60.0)
 
 
+def test_r4_g9_reserve_is_tried_again_when_a_pod_is_known_to_have_run_before() -> None:
+    """Until its kubelet says when it started, a pod counts as one that started beside the reservation for `x`."""
+    slow = {"sim.enbloc.dev/start-delay": "5s"}
+    answer = simulate(
+        m.node("n", 8), full(6), m.pod("b", 2, nodeName="n", at="8s", annotations=slow),
+        m.pod("x", 4), m.pod("y", 4, at="1s"), config=reserving(), until="30s",
+    )  # fmt: skip
+    assert first_reserved(answer) == {"x": (10.0, "n"), "y": (13.0, "n")}
+
+
 def test_r4_what_ran_before_the_reservation_does_not_count() -> None:
     """Of 4 cpu, 3 are reserved for `big`: what ran there before has to end for it, and 1 is left for another gang."""
     answer = simulate(

@@ -298,12 +298,13 @@ class State:
             self.touch(task.gang)
 
     def _set_since(self, task: Task, since_ns: int | None) -> None:
-        """When the task started; with a known run time the forecast for its node changes (R8)."""
+        """When the task started. With a known run time the forecast for its node changes (R8); while nodes are reserved,
+        whether it started after that (R4)."""
         if task.since_ns != since_ns:
             task.since_ns = since_ns
             self.budgets.update_pod(task)
             row = self.nodes.rows.get(task.node)
-            if row is not None and task.run_time_ns is not None:
+            if row is not None and (task.run_time_ns is not None or self.timed):
                 self.nodes.touch(row)
                 self.events.add(EventKind.FORECAST_CHANGED if self.timed else EventKind.VICTIMS_CHANGED)
 

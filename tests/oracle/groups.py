@@ -92,6 +92,9 @@ def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
         return (order.KNOCKING, order.MINIMA)
     if obstacles or k7_unsatisfied(world, keys):
         why = obstacles.get(gang["key"]) or reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
+        known = world["reasons"].get(gang["key"])
+        if known is not None and known["reason"] == "BlockedByFIFO":  # both are true
+            why = {**known, "or": {*known.get("or", ()), *reasons.said_of(why)}}
         world["reasons"][gang["key"]] = why
         holding = k6_would_hold(world, keys)
         return (order.ALLOCATING, order.MINIMA) if holding and holding[0] is gang else None

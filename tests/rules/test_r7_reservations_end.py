@@ -273,10 +273,16 @@ def test_r7_a_lowered_minimum_opens_the_node_of_a_pod_that_is_surplus_now(
 
 
 def sharing(*others: m.Obj) -> Answer:
-    """Of a job with waves the first keeps 4 of 8 cpus. 3 are reserved for the second, and 3 for a pod that comes later."""
+    """Of a job with waves the first keeps 4 of 8 cpus. 3 are reserved for the second, 3 for a pod that comes later."""
     waves = m.job("g", m.role("a", 4, cpu=1), m.role("b", 3, cpu=1, depends_on={"name": ["a"]}))
     return simulate(
-        m.node("n", 8), full(2, "60s"), waves, m.pod("p", 3, at="5s"), *others, config=reserving(percent=100), until="80s"
+        m.node("n", 8),
+        full(2, "60s"),
+        waves,
+        m.pod("p", 3, at="5s"),
+        *others,
+        config=reserving(percent=100),
+        until="80s",
     )
 
 

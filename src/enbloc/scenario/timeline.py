@@ -184,7 +184,7 @@ class _Held:
         self._gone: set[tuple[str, str]] = set()
         """Pods that were deleted while they had a claim: their slot may stay in the record until they exist again."""
         self._of_record: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
-        """(namespace, UID) of the object with a record → name of each pod in it → `held` or `reserved`, and the node."""
+        """(namespace, UID) of the object with a record → name of each pod in it → `held` or `reserved`, and where."""
         self._names: dict[str, set[str]] = {"": set()}
         """Namespace → names of pods; "" → names of nodes: those that brief records have digests of."""
 
@@ -226,8 +226,10 @@ class _Held:
         self._of_record[home] = now
 
     def _slot_that_stayed(self, namespace: str, name: str) -> dict[str, tuple[str, str]]:
-        records = [slots for (within, _), slots in self._of_record.items() if within == namespace and name in slots]
-        return {name: slots[name] for slots in records}
+        for (within, _), slots in self._of_record.items():
+            if within == namespace and name in slots:
+                return {name: slots[name]}
+        return {}
 
     def _claimed(self, namespace: str, slots: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, str, str, str]]:
         for name, (what, node) in slots.items():

@@ -298,8 +298,8 @@ class State:
             self.touch(task.gang)
 
     def _set_since(self, task: Task, since_ns: int | None) -> None:
-        """When the task started. With a known run time the forecast for its node changes (R8); while nodes are reserved,
-        whether it started after that (R4)."""
+        """When the task started. With a known run time the forecast for its node changes (R8), and while nodes are
+        reserved whether it started after that (R4)."""
         if task.since_ns != since_ns:
             task.since_ns = since_ns
             self.budgets.update_pod(task)

@@ -36,7 +36,7 @@ def gang(
 @pytest.mark.parametrize(
     "waiting, message, missing",
     [
-        (gang(1), "0 of 1 pods exist, 1 more is needed", {"": 1}),
+        (gang(1), "0 of 1 pod exists, 1 more is needed", {"": 1}),
         (gang(3, {"": 1}), "1 of 3 pods exist, 2 more are needed", {"": 2}),
         (gang(2, {"work": 1}, work=2), "1 of 2 pods exist, 1 of role work is needed", {"work": 1}),
         (
@@ -185,7 +185,7 @@ def known(*keys: GangKey) -> dict[GangKey, GangState]:
     return {one: GangState(GangSpec(one, f"{one.namespace}/{one.name}", 0, 1)) for one in keys}
 
 
-NEEDS = diagnosis.Diagnosis(PendingReason.NOT_ENOUGH_PODS, "0 of 1 pods exist")
+NEEDS = diagnosis.Diagnosis(PendingReason.NOT_ENOUGH_PODS, "0 of 1 pod exists")
 A, B, C, X, Y = key("a"), key("b"), key("c"), key("x", "far"), key("y", "far")
 
 
@@ -196,11 +196,11 @@ A, B, C, X, Y = key("a"), key("b"), key("c"), key("x", "far"), key("y", "far")
         ([A, B, C], [], False, "ns/a and 2 more that it names are not satisfied yet", "ns/a"),
         ([key("gone")], [], False, "ns/gone, which it names, does not exist", "ns/gone"),
         ([key("gone"), key("lost")], [], False, "ns/gone and 1 more that it names do not exist", "ns/gone"),
-        ([], [A], False, "ns/a of its group waits: 0 of 1 pods exist", "ns/a"),
-        ([], [A, B], False, "ns/a of its group waits: 0 of 1 pods exist (and 1 more wait)", "ns/a"),
-        ([], [key("g"), A], False, "ns/a of its group waits: 0 of 1 pods exist", "ns/a"),  # it is not its own obstacle
+        ([], [A], False, "ns/a of its group waits: 0 of 1 pod exists", "ns/a"),
+        ([], [A, B], False, "ns/a of its group waits: 0 of 1 pod exists (and 1 more waits)", "ns/a"),
+        ([], [key("g"), A], False, "ns/a of its group waits: 0 of 1 pod exists", "ns/a"),  # it is not its own obstacle
         ([A, key("gone")], [B], False,
-         "ns/gone, which it names, does not exist; ns/b of its group waits: 0 of 1 pods exist; "
+         "ns/gone, which it names, does not exist; ns/b of its group waits: 0 of 1 pod exists; "
          "ns/a, which it names, is not satisfied yet", "ns/gone"),
         ([X], [], False, "far/x, which it names, is not satisfied yet", "far/x"),
         ([X], [], True, "a gang of another namespace that it names: not satisfied yet", ""),
@@ -209,7 +209,7 @@ A, B, C, X, Y = key("a"), key("b"), key("c"), key("x", "far"), key("y", "far")
         ([X, Y], [], True, "2 gangs of other namespaces that it names: not satisfied yet", ""),
         ([X], [X], True, "a gang of another namespace that it names: not satisfied yet", ""),
         ([X, A], [B], True,
-         "a gang of another namespace that it names: not satisfied yet; ns/b of its group waits: 0 of 1 pods exist; "
+         "a gang of another namespace that it names: not satisfied yet; ns/b of its group waits: 0 of 1 pod exists; "
          "ns/a, which it names, is not satisfied yet", "ns/b"),
     ],
 )  # fmt: skip

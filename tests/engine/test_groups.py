@@ -210,7 +210,7 @@ DISAGREE = "gangs of a group disagree: ns/a names"
         ({"a": "b c", "b": "a", "c": ""}, [f"{DISAGREE} ns/c, which does not name it"]),
         ({"a": "a b", "b": "a b c", "c": "b"},
          [f"{DISAGREE} 2 gangs, and 3 start together",
-          "gangs of a group disagree: ns/c names 1 gangs, and 3 start together"]),
+          "gangs of a group disagree: ns/c names 1 gang, and 3 start together"]),
     ],
 )  # fmt: skip
 def test_k7_lists_that_disagree_are_reported_once(lists: dict[str, str], complaints: list[str]) -> None:

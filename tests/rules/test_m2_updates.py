@@ -457,4 +457,4 @@ def test_m2_a_job_of_ours_may_not_be_given_to_another_scheduler() -> None:
 def test_m2_a_queue_job_that_names_another_scheduler_from_now_on_is_reviewed() -> None:
     patch = m.patch("5s", "QueueJob", "j", spec={"schedulerName": "another", "schedSpec": {"minAvailable": 9}})
     answer = simulate(m.node("n"), m.queue_job("j", m.role("w", 1)), patch)
-    assert "spec.schedSpec.minAvailable: 9 is above the 1 replicas" in answer.rejected("j")
+    assert "spec.schedSpec.minAvailable: 9 is above the 1 replica" in answer.rejected("j")

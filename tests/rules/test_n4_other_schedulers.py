@@ -53,7 +53,7 @@ def test_n4_a_gate_is_named() -> None:
     answer = simulate(m.node("n"), m.podgroup("g", 1), m.pod("g0", group="g", schedulingGates=GATE))
     found = answer.pending("default/g")
     assert found["reason"] == "SchedulingGated"
-    assert found["message"] == "1 of 1 pods exist; 1 is held by scheduling gate example.com/hold"
+    assert found["message"] == "1 of 1 pod exists; 1 is held by scheduling gate example.com/hold"
 
 
 def test_n4_a_pod_alone_names_its_gate() -> None:

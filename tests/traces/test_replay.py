@@ -282,7 +282,7 @@ def test_a_report_shows_hostile_names_as_text(tmp_path: Path) -> None:
         (("--policy", "none"), "--policy: 'none' is neither a file nor one of default"),
         (("--map", "x"), "--map: 'x' is not FIELD=COLUMN"),
         (("--node-resources", "cpu=4"), "--node-resources: the trace's jobs ask for nvidia.com/gpu"),
-        (("--nodes", "1", "--node-resources", "nvidia.com/gpu=1"), "has no job that ran and fits on 1 nodes"),
+        (("--nodes", "1", "--node-resources", "nvidia.com/gpu=1"), "has no job that ran and fits on 1 node"),
     ],
 )
 def test_bad_usage_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

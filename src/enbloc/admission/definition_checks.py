@@ -14,6 +14,7 @@ from enbloc.admission.job_policies import ACTIONS, EVENTS
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Fault, Obj
+from enbloc.listing import plural
 
 _JOB: Final = {"minAvailable": 0, "maxRetry": 0, "minSuccess": 1, "ttlSecondsAfterFinished": 0}
 _ROLE: Final = {"replicas": 0, "minAvailable": 0, "maxRetry": 0}
@@ -39,7 +40,7 @@ def _faults(spec: Mapping[str, Any], roles: str) -> Iterator[Fault]:
         yield from _too_small(role, field, _ROLE)
         minimum, replicas = role.get("minAvailable"), role.get("replicas")
         if minimum is not None and replicas is not None and minimum > replicas:
-            yield Fault(f"{field}.minAvailable", f"{minimum} is above the role's {replicas} replicas")
+            yield Fault(f"{field}.minAvailable", f"{minimum} is above the role's {plural(replicas, 'replica')}")
         yield from _policies(role, field)
 
 

@@ -31,6 +31,7 @@ from enbloc.api.volcano import DEFAULT_QUEUE, DEFAULTED_MINIMA
 from enbloc.api.workloads import MOST_PODS
 from enbloc.config.values import nearest
 from enbloc.gangs.volcano_sub_groups import partitions_fault, partitions_of
+from enbloc.listing import plural
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 MAX_RETRY: Final = 3
@@ -143,7 +144,8 @@ def _job_faults(
         faults.append(Fault("spec.minAvailable", f"{minima.job} is below 0"))
     elif minima.job > total and not minima.job_is_defaulted:
         missing = _missing_replicas(written)
-        faults.append(Fault("spec.minAvailable", f"{minima.job} is above the {total} replicas of all roles{missing}"))
+        text = f"{minima.job} is above the {plural(total, 'replica')} of all roles{missing}"
+        faults.append(Fault("spec.minAvailable", text))
     faults += sum_faults(minima, roles, "spec.minAvailable", relaxed=relaxed)
     for field, value in (
         ("maxRetry", spec.max_retry),
@@ -154,7 +156,8 @@ def _job_faults(
     if spec.min_success is not None and spec.min_success < 1:
         faults.append(Fault("spec.minSuccess", f"{spec.min_success} is below 1"))
     elif spec.min_success is not None and spec.min_success > total:
-        faults.append(Fault("spec.minSuccess", f"{spec.min_success} is above the {total} replicas of all roles"))
+        text = f"{spec.min_success} is above the {plural(total, 'replica')} of all roles"
+        faults.append(Fault("spec.minSuccess", text))
     faults += policy_faults(spec.policies, "spec.policies")
     faults += idle_faults(spec.policies, spec.tasks or (), "spec.policies")
     faults += _plugin_faults(spec.plugins or {})
@@ -245,7 +248,7 @@ def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool, has_r
         faults.append(Fault(f"{field}.minAvailable", f"{minimum} is below 0"))
     elif minimum > role.replicas:
         missing = "" if has_replicas else f" ({field}.replicas is missing, which counts as 0)"
-        text = f"{minimum} is above the role's {role.replicas} replicas{missing}"
+        text = f"{minimum} is above the role's {plural(role.replicas, 'replica')}{missing}"
         faults.append(Fault(f"{field}.minAvailable", text))
     if role.max_retry is not None and role.max_retry < 0:
         faults.append(Fault(f"{field}.maxRetry", f"{role.max_retry} is below 0"))

@@ -18,7 +18,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, name_of
 from enbloc.api.volcano import ROOT_QUEUE, parent_of
 from enbloc.gangs.gang_tree import DEEPEST
-from enbloc.listing import listed
+from enbloc.listing import listed, plural
 from enbloc.units import format_amount
 
 _KINDS: Final = ("guarantee.resource", "deserved", "capability")
@@ -87,7 +87,7 @@ def _new_parent_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
     jobs = max(counted, sum(_is_live_in(group, parent) for group in groups))
     if not jobs:
         return []
-    return [Fault("spec.parent", f"queue {parent!r} has {jobs} PodGroups and cannot become a parent")]
+    return [Fault("spec.parent", f"queue {parent!r} has {plural(jobs, 'PodGroup')} and cannot become a parent")]
 
 
 def _is_live_in(group: Obj, queue: str) -> bool:

@@ -17,6 +17,7 @@ from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, selector_of
 from enbloc.api.workloads import MOST_PODS
+from enbloc.listing import plural
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 MAX_POD_NAME: Final = 253
@@ -90,7 +91,7 @@ def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) 
         faults.append(Fault("spec.taskSpecs", f"{total} replicas in all are above {MOST_PODS}"))
     minimum = template.get("minAvailable")
     if minimum is not None and minimum > total:
-        faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the {total} replicas of all roles"))
+        faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the {plural(total, 'replica')} of all roles"))
     try:
         selector_of(job.spec.selector)
     except ValueError as why:

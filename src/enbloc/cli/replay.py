@@ -15,6 +15,7 @@ from enbloc import garbage_collector
 from enbloc.cli.errors import Refusal, read_config
 from enbloc.config import Config
 from enbloc.config.policies import POLICIES, policy_config
+from enbloc.listing import plural
 from enbloc.traces import batsim_output
 from enbloc.traces.answer import answer_of
 from enbloc.traces.cluster import Shape, shape_of, with_queues
@@ -108,7 +109,7 @@ def command(
     settings = Settings(shape, fast, cast(Estimates, estimates), duration_factor, progress == "kept")
     jobs, too_large = prepare(trace, settings)
     if not jobs:
-        raise Refusal([f"{trace_file}: has no job that ran and fits on {shape.nodes} nodes"])
+        raise Refusal([f"{trace_file}: has no job that ran and fits on {plural(shape.nodes, 'node')}"])
     policies = [(name, _policy(name)) for name in names or ("default",)]
     garbage_collector.relax(garbage_collector.BATCH)
     with _progress() as bar:

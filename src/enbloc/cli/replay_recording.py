@@ -12,6 +12,7 @@ import msgspec
 
 from enbloc.cli.errors import Refusal, read_config
 from enbloc.config import ConfigError
+from enbloc.listing import plural
 from enbloc.sim.recording import BadRecording, Replayed, replay_recording
 from enbloc.units import SECOND, format_duration, format_timestamp, parse_duration
 from enbloc.version import __version__
@@ -57,8 +58,9 @@ def command(directory: Path, config_file: str | None, until: str | None, output:
 
 def _text(found: Replayed) -> Iterator[str]:
     span_ns = (found.ended_ns or 0) - (found.began_ns or 0)
+    cycles, decided = plural(found.cycles, "cycle"), plural(found.decisions, "decision")
     yield (
-        f"{found.events:,} events, {found.cycles:,} cycles and {found.decisions:,} decisions in "
+        f"{plural(found.events, 'event')}, {cycles} and {decided} in "
         f"{format_duration(span_ns // SECOND * SECOND)}, recorded by {found.version}, replayed by {__version__}"
     )
     if found.from_base:
@@ -68,7 +70,7 @@ def _text(found: Replayed) -> Iterator[str]:
     if not found.differing_cycles:
         yield "the same decisions"
         return
-    yield f"other decisions in {found.differing_cycles:,} cycles"
+    yield f"other decisions in {plural(found.differing_cycles, 'cycle')}"
     for one in found.differences[:_SHOWN_CYCLES]:
         yield f"cycle {one.cycle}, {format_timestamp(one.at_ns)}"
         for sign, decisions in (("-", one.recorded), ("+", one.replayed)):
@@ -76,7 +78,7 @@ def _text(found: Replayed) -> Iterator[str]:
             if len(decisions) > _SHOWN_DECISIONS:
                 yield f"  {sign} … {len(decisions) - _SHOWN_DECISIONS} more"
     if found.differing_cycles > _SHOWN_CYCLES:
-        yield f"… {found.differing_cycles - _SHOWN_CYCLES:,} more cycles"
+        yield f"… {plural(found.differing_cycles - _SHOWN_CYCLES, 'more cycle')}"
 
 
 def _line(decision: list[Any]) -> str:

@@ -13,6 +13,7 @@ import click
 from enbloc.cli.compat import compat_option
 from enbloc.cli.errors import Refusal, read_config
 from enbloc.cli.fetch import cluster_options
+from enbloc.listing import plural
 from enbloc.units import SECOND, format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def _follow(
 
 def lines(report: Mapping[str, Any]) -> Iterator[str]:
     gangs = report["gangs"]
-    yield f"watched for {_time(report['seconds'])}: {len(gangs):,} gangs waited or came"
+    yield f"watched for {_time(report['seconds'])}: {plural(len(gangs), 'gang')} waited or came"
     yield (
         f"  {report['earlier']:,} would have started earlier, {report['later']:,} later, "
         f"{report['same']:,} at the same time; {report['only_here']:,} would have started and still wait, "
@@ -128,9 +129,11 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     )
     amounts = sorted(report["lost_to_half_started"].items())
     lost = ", ".join(f"{amount / 3600:,.1f} {name}-hours" for name, amount in amounts)
-    yield f"  {report['half_started']:,} gangs were half started{f', which held {lost} for nothing' if lost else ''}"
+    half = report["half_started"]
+    were = f"{plural(half, 'gang')} {'was' if half == 1 else 'were'} half started"
+    yield f"  {were}{f', which held {lost} for nothing' if lost else ''}"
     if report["evictions"]:
-        yield f"  {report['evictions']:,} pods would have been evicted"
+        yield f"  {plural(report['evictions'], 'pod')} would have been evicted"
     different = [gang for gang in gangs if gang["difference"]]
     for gang in sorted(different, key=lambda gang: -abs(gang["difference"]))[:_SHOWN]:
         word = "earlier" if gang["difference"] < 0 else "later"

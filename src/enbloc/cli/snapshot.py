@@ -13,6 +13,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.cli.errors import Refusal
 from enbloc.cli.fetch import NAMESPACE, cluster_options, fetch_if_allowed, fetch_lists
 from enbloc.gangs.record_digests import read_keys
+from enbloc.listing import plural
 from enbloc.runtime.record_keys import SECRET
 from enbloc.sim.snapshot import KINDS, NEEDED, as_json, has_records, snapshot
 
@@ -42,7 +43,7 @@ def command(kubeconfig: str | None, context: str | None, output: str | None) -> 
     except OSError as why:
         raise Refusal([f"{output}: cannot be written: {why.strerror or why}"]) from None
     verdict = f"; the scheduler's records were {documents[0]['records']}" if any(map(has_records, documents)) else ""
-    click.echo(f"{len(documents) - 1} objects written to {output}{verdict}", err=True)
+    click.echo(f"{plural(len(documents) - 1, 'object')} written to {output}{verdict}", err=True)
 
 
 def take(kubeconfig: str | None, context: str | None) -> list[Obj]:

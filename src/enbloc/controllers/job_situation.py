@@ -61,21 +61,23 @@ class Situation(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> Verdict:
-        text = f"{self.running_or_succeeded} pods run or succeeded, minAvailable {self.plan.minimum}"
+        alive = self.running_or_succeeded
+        text = f"{plural(alive, 'pod')} run{'s' if alive == 1 else ''} or succeeded, minAvailable {self.plan.minimum}"
         return Verdict("Running", "JobRunning", text)
 
     @property
     def shortage(self) -> str:
         """How far below its minimum the job is, and the phases of the other pods."""
         counts = (
-            (self.waiting, "wait"),
-            (self.pod_counts.total("Failed"), "failed"),
-            (self.pod_counts.total(TERMINATING), "terminate"),
-            (self.pod_counts.total("Unknown"), "are in phase Unknown"),
+            (self.waiting, "waits", "wait"),
+            (self.pod_counts.total("Failed"), "failed", "failed"),
+            (self.pod_counts.total(TERMINATING), "terminates", "terminate"),
+            (self.pod_counts.total("Unknown"), "is in phase Unknown", "are in phase Unknown"),
         )
-        others = ", ".join(f"{count} {verb}" for count, verb in counts if count)
+        others = ", ".join(f"{count} {one if count == 1 else more}" for count, one, more in counts if count)
         have, least = self.running_or_succeeded, self.plan.minimum
-        return f"{have} of {self.plan.replicas} pods run or succeeded, minAvailable {least}: {others}"
+        run = "runs" if self.plan.replicas == 1 else "run"
+        return f"{have} of {plural(self.plan.replicas, 'pod')} {run} or succeeded, minAvailable {least}: {others}"
 
     @property
     def ended(self) -> Verdict | None:
@@ -101,7 +103,7 @@ class Situation(msgspec.Struct, frozen=True):
             if of_role < role.minimum:
                 text = f"{plural(of_role, 'pod')} of role {role.name} succeeded, its minAvailable is {role.minimum}"
                 return Verdict("Failed", "JobFailed", text)
-        return Verdict("Completed", "JobCompleted", f"{succeeded} of {self.plan.replicas} pods succeeded")
+        return Verdict("Completed", "JobCompleted", f"{succeeded} of {plural(self.plan.replicas, 'pod')} succeeded")
 
 
 def next_phase(situation: Situation) -> Verdict | None:

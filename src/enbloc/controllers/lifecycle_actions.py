@@ -19,6 +19,7 @@ from enbloc.controllers.job_states import JOB_ACTIONS, RESTART_JOB, RESUME_JOB, 
 from enbloc.controllers.job_status import status_patch
 from enbloc.controllers.lifecycle import PolicyAction, Runs, runs_of, triggered_actions
 from enbloc.controllers.live_pods import missed
+from enbloc.listing import plural
 
 
 class DueActions(msgspec.Struct, frozen=True):
@@ -150,7 +151,7 @@ def act_on_job(
     if action in (RESTART_JOB, RESUME_JOB):
         allowed = _max_runs(plan)
         if not by_hand and runs.job + 1 >= allowed:
-            text = f"{cause}: it ran {runs.job + 1} times, maxRetry {allowed}"
+            text = f"{cause}: it ran {plural(runs.job + 1, 'time')}, maxRetry {allowed}"
             if action == RESUME_JOB:
                 return None  # it stays Aborted
             return status_patch(
@@ -173,7 +174,7 @@ def _retries_exhausted(plan: JobPlan, runs: Runs, tasks: Sequence[str], pods: Se
     for kind, names, counts in (("role", tasks, runs.roles), ("pod", pods, runs.pods)):
         for name in names:
             if counts.get(name, 0) + 1 >= allowed:
-                return f"{kind} {name} ran {counts.get(name, 0) + 1} times, maxRetry {allowed}"
+                return f"{kind} {name} ran {plural(counts.get(name, 0) + 1, 'time')}, maxRetry {allowed}"
     return ""
 
 

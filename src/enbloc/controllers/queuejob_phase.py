@@ -105,7 +105,7 @@ def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Que
         return QueueJobVerdict(phase_of(plan) or PENDING)
     members = [pods[slot.name] for slot in slots if slot.name in pods]
     if len(members) == len(slots) and all(pod.phase == "Succeeded" and not pod.terminating for pod in members):
-        return QueueJobVerdict(COMPLETED, "JobCompleted", f"all {len(slots)} pods succeeded")
+        return QueueJobVerdict(COMPLETED, "JobCompleted", f"{len(slots)} of {plural(len(slots), 'pod')} succeeded")
     alive = sum(pod.is_alive for pod in members)
     if alive and alive >= plan.minimum:
         return QueueJobVerdict(RUNNING, "JobRunning", f"{_run(alive)}, minAvailable {plan.minimum}")

@@ -14,6 +14,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.gangs.gang_tree import DEEPEST, MOST_VERTICES, Vertex, size_fault
 from enbloc.gangs.topology import of_native
+from enbloc.listing import plural
 
 _Name = tuple[str, str]
 """Namespace and name."""
@@ -121,7 +122,8 @@ def _check(name: str, minimum: int, has: int, problems: list[str]) -> None:
     if minimum < 0:
         problems.append(f"schedulingPolicy.gang.minGroupCount {minimum} of CompositePodGroup {name} is not above 0")
     elif has < minimum:
-        problems.append(f"{has} of {minimum} groups of CompositePodGroup {name} exist")
+        exist = "exists" if minimum == 1 else "exist"
+        problems.append(f"{has} of {plural(minimum, 'group')} of CompositePodGroup {name} {exist}")
 
 
 def parent_of(group: Obj) -> str:

@@ -101,8 +101,7 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
         crashing = [pod for pod in members if _crashes(pod)]
         restarts = sum(int(one.get("restartCount") or 0) for pod in crashing for one in _containers(pod))
         crash = "pod crashes and is" if len(members) == 1 else "pods crash and are"
-        times = "1 restart" if restarts == 1 else f"{restarts} restarts"
-        text = f"{len(crashing)} of {len(members)} {crash} restarted, {times} so far"
+        text = f"{len(crashing)} of {len(members)} {crash} restarted, {plural(restarts, 'restart')} so far"
         return _with_codes(text, crashing)
     if state != FAILED:
         return ""

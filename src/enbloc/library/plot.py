@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from enbloc.listing import plural
+
 _ROW: Final = 18
 _LABELS: Final = 220
 _WIDTH: Final = 960
@@ -55,7 +57,7 @@ def gantt(bars: Sequence[Bar], end: float) -> Picture:
         parts.extend(_row(bar, row, scale, end))
     parts.extend(_axis(end, scale, _ROW * len(shown) + 8))
     if len(bars) > len(shown):
-        parts.append(f'<text x="4" y="{height - 6}">and {len(bars) - len(shown):,} more gangs</text>')
+        parts.append(f'<text x="4" y="{height - 6}">and {plural(len(bars) - len(shown), "more gang")}</text>')
     return Picture("".join([*parts, "</svg>\n"]))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from enbloc.config import Config
 from enbloc.library.inputs import ConfigLike, amounts_of, config_of
 from enbloc.library.plot import Bar, Picture, gantt
+from enbloc.listing import plural
 from enbloc.traces.answer import answer_of
 from enbloc.traces.cluster import shape_of, with_queues
 from enbloc.traces.formats.columns import parse_map
@@ -51,7 +52,7 @@ class Replays:
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}: mean wait {one['mean_wait_s']:,.0f} s" for name, one in self.policies.items())
-        return f"<enbloc.Replays: {self.trace['jobs']:,} jobs; {means}>"
+        return f"<enbloc.Replays: {plural(self.trace['jobs'], 'job')}; {means}>"
 
 
 def replay(
@@ -86,7 +87,7 @@ def replay(
     settings = Settings(shape, fast, estimates, duration_factor, progress == "kept")
     jobs, too_large = prepare(read, settings)
     if not jobs:
-        raise ValueError(f"{os.fspath(trace)}: has no job that ran and fits on {settings.shape.nodes} nodes")
+        raise ValueError(f"{os.fspath(trace)}: has no job that ran and fits on {plural(settings.shape.nodes, 'node')}")
     return Replays(answer_of(read, settings.shape, too_large, replay_all(_configs(policies, plugins), settings, jobs)))
 
 

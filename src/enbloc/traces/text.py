@@ -30,7 +30,7 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
     for fault in trace["faults"][:5]:
         yield f"  line {fault['line']}: {fault['message']}"
     if trace["bad_lines"] > 5:
-        yield f"  … {trace['bad_lines']:,} lines cannot be read"
+        yield f"  … {plural(trace['bad_lines'], 'line')} cannot be read in all"
     yield ""
     yield from _table(answer["policies"])
     for compared in answer["comparison"]:

@@ -106,7 +106,7 @@ def test_r1_a_claim_that_no_object_could_hold_is_not_made_and_the_gang_says_so_o
     (complaint,) = scene.complaints
     assert complaint == Complain(
         scene.gang().key,
-        "no room is set aside for its 50001 pods (reserve): the record is too large, all annotations of an object may "
+        "no room is set aside for its 50,001 pods (reserve): the record is too large, all annotations of an object may "
         "have 256 KiB; use gangs of fewer pods or fewer annotations",
     )
     assert scene.make(ClaimKind.RESERVE, g_0="n")
@@ -129,7 +129,7 @@ def test_r1_claims_of_all_kinds_fit_on_one_object_together_or_the_last_is_not_ma
     size = sum(len(kind.annotation) + len(claim_records.write(record)) for kind, record in records.items())
     assert size <= claim_records.RECORDS_BYTES
     (complaint,) = scene.complaints
-    assert complaint.message.startswith("no room is set aside for its 5000 pods (preempt): the record is too large")
+    assert complaint.message.startswith("no room is set aside for its 5,000 pods (preempt): the record is too large")
 
 
 def _is_made(scene: Scene, kind: ClaimKind) -> bool:

@@ -156,7 +156,7 @@ def test_d5_placeholders_that_were_placed_with_the_first_wave_are_kept() -> None
     Transaction(scene.state).place(later, [scene.state.nodes.rows["n"]] * 2)
     assert waves.check_record(gang, later)
     waves.keep(gang, [], later, 5 * SECOND_NS)
-    assert scene.decided[-1].message == "room for 2 pods of later waves is claimed on 1 nodes"
+    assert scene.decided[-1].message == "room for 2 pods of later waves is claimed on 1 node"
     assert all(scene.state.tasks.get(one.uid) is one for one in later)
     assert (scene.free_cpu("n"), scene.claims.due()) == (0, 65 * SECOND_NS)
     scene.state.validate()

@@ -8,13 +8,14 @@ from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.listing import plural
 
 
 def why_unrecordable(cycle: Cycle, gang: GangState, later: Sequence[Task]) -> Diagnosis | None:
     """Why the room that was found for its later pods cannot be claimed."""
     if cycle.claims.waves.check_record(gang, later):
         return None
-    return diagnosis.problem(gang, f"the room of its {len(later)} later pods is too large to be recorded")
+    return diagnosis.problem(gang, f"the room of its {plural(len(later), 'later pod')} is too large to be recorded")
 
 
 def claim(cycle: Cycle, gang: GangState, taken: Sequence[Task], later: Sequence[Task]) -> None:

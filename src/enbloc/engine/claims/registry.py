@@ -24,6 +24,7 @@ from enbloc.engine.tables.tasks import WAITS, GangState
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
+from enbloc.listing import plural
 
 _NO_LONGER_HOLDS: Final = "what was claimed before the restart no longer holds"
 _MOST_KIB: Final = claim_records.OBJECT_BYTES // 1024
@@ -206,7 +207,7 @@ class ClaimRegistry(Follower):
             return True
         if key not in self._unrecorded:
             self._unrecorded.add(key)
-            text = f"no room is set aside for its {count} pods ({claim.kind}): the record is too large"
+            text = f"no room is set aside for its {plural(count, 'pod')} ({claim.kind}): the record is too large"
             limit = f"all annotations of an object may have {_MOST_KIB} KiB"
             self._decide(Complain(claim.gang.key, f"{text}, {limit}; use gangs of fewer pods or fewer annotations"))
         return False
@@ -357,7 +358,8 @@ class ClaimRegistry(Follower):
         """Writes the record again if it changed, or if the pod that carried it is gone."""
         written = self._written.get((claim.gang.key, claim.kind))
         if written is None or written.record != claim.record() or written.home != claim.gang.status.claim_home:
-            self.write(claim.gang, claim.kind, "ClaimChanged", f"{len(claim.slots)} pods have room set aside")
+            text = f"room is set aside for {plural(len(claim.slots), 'pod')}"
+            self.write(claim.gang, claim.kind, "ClaimChanged", text)
 
     def write(self, gang: GangState, kind: ClaimKind, reason: str, message: str) -> None:
         """Decides that the record of a gang's claim is written as the claim is now."""

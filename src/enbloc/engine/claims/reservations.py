@@ -25,7 +25,7 @@ from enbloc.engine.tables.resources import Bools, Ints, total
 from enbloc.engine.tables.tasks import WAITS, GangState, Task
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
-from enbloc.listing import listed
+from enbloc.listing import listed, plural
 
 ENDLESS = 2**63 - 1
 """The due time of a reservation behind pods of unknown run time."""
@@ -160,7 +160,7 @@ class Reservations:
 
     def make(self, claim: Claim) -> bool:
         """Reserves nodes. `False`: the record would be too long to be written."""
-        message = f"starving: room for {len(claim.slots)} pods is reserved on {listed(claim.nodes, 8)}"
+        message = f"starving: room for {plural(len(claim.slots), 'pod')} is reserved on {listed(claim.nodes, 8)}"
         return self._claims.make(claim, "Reserved", message)
 
     def end(self, gang: GangState, reason: str, message: str) -> None:

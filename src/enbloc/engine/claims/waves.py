@@ -17,7 +17,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind, Record, by_role
-from enbloc.listing import listed
+from enbloc.listing import listed, plural
 
 
 class Waves:
@@ -99,7 +99,7 @@ class Waves:
 
     def make_being_freed(self, claim: Claim) -> bool:
         """Claims the room. `False`: it could not be recorded."""
-        message = f"room for {len(claim.slots)} pods of later waves is being freed"
+        message = f"room for {plural(len(claim.slots), 'pod')} of later waves is being freed"
         return self._claims.make(claim, "ClaimMade", message)
 
     def check_record(self, gang: GangState, later: Sequence[Task]) -> bool:
@@ -118,14 +118,15 @@ class Waves:
             self._state.remove_placeholder(placeholder, holds_room=False)
         if later:
             nodes = len({placeholder.node for placeholder in later})
-            message = f"room for {len(later)} pods of later waves is claimed on {nodes} nodes"
+            message = f"room for {plural(len(later), 'pod')} of later waves is claimed on {plural(nodes, 'node')}"
             slots = [Slot(one.name, one.node, one) for one in later]
             gang.evicted = False
             claim = Claim(gang, self.kind, slots, now_ns + self.deadline_ns)
             is_made = self._claims.extend(claim, "ClaimMade", message)
             assert is_made, f"{claim} cannot be recorded; {gang.story}"
             return
-        message = f"{len(taken)} pods took the room that was claimed for them"
+        them = "it" if len(taken) == 1 else "them"
+        message = f"{plural(len(taken), 'pod')} took the room that was claimed for {them}"
         if claim is not None and not claim.slots:
             self._claims.end(gang, self.kind, self.used, message)
         else:

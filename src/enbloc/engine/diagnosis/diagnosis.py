@@ -141,7 +141,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
         reason = PendingReason.FAILED_CREATE
     elif causes:
         reason = PendingReason.SCHEDULING_GATED if gated >= others else PendingReason.OTHER_SCHEDULER
-    text = f"{exists} of {gang.spec.minimum} pods exist"
+    text = f"{exists} of {plural(gang.spec.minimum, 'pod')} exist{'s' if gang.spec.minimum == 1 else ''}"
     if gated + others < sum(missing.values()):
         text += f", {_missing_text(missing)} {verb} needed"
     return Diagnosis(reason, "; ".join([f"{text}{expected}", *causes]), missing=missing)
@@ -232,7 +232,7 @@ def waits_for_others(
         more = f" and {len(absent) - 1} more that it names do" if len(absent) > 1 else ", which it names, does"
         parts.append(f"{absent[0].namespace}/{absent[0].name}{more} not exist")
     if waits:
-        more = f" (and {len(waits) - 1} more wait)" if len(waits) > 1 else ""
+        more = f" (and {len(waits) - 1} more wait{'s' if len(waits) == 2 else ''})" if len(waits) > 1 else ""
         parts.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
     if others:
         more = f" and {len(others) - 1} more that it names are" if len(others) > 1 else ", which it names, is"

@@ -8,7 +8,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_NOTE: Final = re.compile(r"it released (?:\d+ held pods|the room of \d+ pods) so that [^;]{1,600}? could start")
+from enbloc.listing import plural
+
+_NOTE: Final = re.compile(
+    r"it released (?:[\d,]+ held pods?|the room of [\d,]+ pods?) so that [^;]{1,600}? could start"
+)
 
 
 def released_note(held: int, count: int, title: str) -> str:
@@ -17,7 +21,7 @@ def released_note(held: int, count: int, title: str) -> str:
 
 
 def what_was_released(held: int, count: int) -> str:
-    return f"{held} held pods" if held == count else f"the room of {count} pods"
+    return plural(held, "held pod") if held == count else f"the room of {plural(count, 'pod')}"
 
 
 def note_in(message: str) -> str:

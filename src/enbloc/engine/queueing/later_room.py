@@ -25,6 +25,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.lapse_records import MOST_NAMESPACES, LapseRecord
 from enbloc.gangs.model import GangKey
+from enbloc.listing import plural
 from enbloc.units import SECOND, format_timestamp
 
 LONGEST_PAUSE_NS: Final = 3600 * SECOND
@@ -76,7 +77,9 @@ class LaterRoom(QueueRecords[LapseRecord], Follower):
             over = quota.over(self.charge(quota, gang), quota.used)
             if over:
                 count = sum(asked.values())
-                return f"room for {count} pods that do not exist, with what is claimed already, would exceed {over}"
+                do = "does" if count == 1 else "do"
+                asked_for = f"room for {plural(count, 'pod')} that {do} not exist"
+                return f"{asked_for}, with what is claimed already, would exceed {over}"
         return ""
 
     def charge(self, quota: Quota, gang: GangState) -> Counter[str]:

@@ -20,6 +20,7 @@ from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.koordinator_values import DIALECT
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.single_pod import SinglePod
+from enbloc.listing import plural
 
 _BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
 _DIALECTS = (DIALECT, "volcano", "kubernetes")
@@ -223,7 +224,7 @@ class Groups:
                 )
             elif len(named - set(group.awaits)) + (gang.key not in named) != len(group.keys):
                 message = (
-                    f"gangs of a group disagree: {gang.spec.title} names {len(named)} gangs, "
+                    f"gangs of a group disagree: {gang.spec.title} names {plural(len(named), 'gang')}, "
                     f"and {len(group.keys)} start together"
                 )
             else:

@@ -23,6 +23,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.datadir import DataDirError
 from enbloc.cluster.embedded.api.object_size import encoded
 from enbloc.cluster.embedded.api.private_files import NotPrivate, open_private
+from enbloc.listing import plural
 
 FILE: Final = "state.db"
 FILES: Final = (FILE, f"{FILE}-wal", f"{FILE}-shm")
@@ -74,7 +75,8 @@ class Database:
             raise unreadable(self.path, str(why)) from why
         total = sum(self.digests.values()) % _SUMS
         if (len(objects), f"{total:x}") != (state.count, state.total):
-            raise unreadable(self.path, f"it holds {len(objects)} objects, and not the {state.count} that were stored")
+            held = plural(len(objects), "object")
+            raise unreadable(self.path, f"it holds {held}, and not the {state.count} that were stored")
         return state, objects
 
     def _rows(self) -> Iterator[Obj]:

@@ -248,12 +248,16 @@ def test_a_gang_is_read_when_one_of_its_pods_is_evicted() -> None:
 # ---- events that could help gangs that wait (G9)
 
 
-@pytest.mark.parametrize(("timed", "kind"), [(True, EventKind.FORECAST_CHANGED), (False, EventKind.VICTIMS_CHANGED)])
-def test_r8_the_start_of_a_pod_with_a_known_run_time_changes_the_forecast(timed: bool, kind: EventKind) -> None:
-    known, unknown = m.pod("known", nodeName="n", annotations={RUN_TIME: "10s"}), m.pod("unknown", nodeName="n")
-    scene = Scene(m.node("n"), known, unknown)
+@pytest.mark.parametrize(
+    ("timed", "unknown", "known"),
+    [(True, {EventKind.FORECAST_CHANGED}, EventKind.FORECAST_CHANGED), (False, set(), EventKind.VICTIMS_CHANGED)],
+)
+def test_r4_r8_the_start_of_a_pod_changes_the_forecast(timed: bool, unknown: set[EventKind], known: EventKind) -> None:
+    """Beside reserved nodes it counts when a pod started (R4), whether or not its run time is known (R8)."""
+    of_known, of_unknown = m.pod("known", nodeName="n", annotations={RUN_TIME: "10s"}), m.pod("unknown", nodeName="n")
+    scene = Scene(m.node("n"), of_known, of_unknown)
     scene.state.timed = timed
-    for pod, kinds in ((unknown, set[EventKind]()), (known, {kind}), (known, set())):
+    for pod, kinds in ((of_unknown, unknown), (of_known, {known}), (of_known, set())):
         started = {**pod, "status": {"startTime": "2026-01-01T00:00:00Z"}}
         changed(scene, lambda scene, started=started: scene.direct.put(started))
         assert scene.state.events.kinds == kinds

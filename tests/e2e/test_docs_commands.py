@@ -22,7 +22,7 @@ from up.test_up import up
 ELSEWHERE = {
     "make run": "it is `enbloc up --load examples/quickstart.yaml`, which is run here, after an installation",
     "make test": "the tests do not run themselves",
-    "make docs": "it installs the generator of the site; its pages and links are checked by tests/test_docs.py",
+    "pip install enbloc": "tests/e2e/test_wheel.py installs the wheel that is built",
     "docker build -t registry.example/enbloc:0.1.0 .": "there is no Docker engine here: `make image` builds the image",
     "skopeo copy oci-archive:build/enbloc-image.tar docker://registry.example/enbloc:0.1.0": "there is no registry",
     "helm install enbloc enbloc-chart --namespace enbloc-system --create-namespace "

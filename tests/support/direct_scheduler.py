@@ -25,6 +25,12 @@ class DirectScheduler:
 
     def put(self, obj: Obj, created_s: int = 0) -> Obj:
         """The object was created, or changed: UID and time of creation stay, all else is as in `obj`."""
+        found = self.observe(obj, created_s)
+        self.scheduler.read_changed()
+        return found
+
+    def observe(self, obj: Obj, created_s: int = 0) -> Obj:
+        """The same of one of many objects that come at once: a gang is read again when all have come."""
         key = (kind_id(obj), name_of(obj))
         known = self.known.get(key)
         if known is None:
@@ -33,7 +39,6 @@ class DirectScheduler:
             given = {name: known["metadata"][name] for name in ("uid", "creationTimestamp")}
         self.known[key] = {**obj, "metadata": {**obj["metadata"], **given}}
         self.scheduler.observe(WatchEvent("ADDED" if known is None else "MODIFIED", key[0], self.known[key]))
-        self.scheduler.read_changed()
         return self.known[key]
 
     def delete(self, kind: str, name: str) -> None:
@@ -45,6 +50,7 @@ def knowing(*objects: Obj) -> DirectScheduler:
     """A scheduler that knows these objects and has decided nothing."""
     direct = DirectScheduler(parse(None))
     for one in objects:
-        direct.put(one)
+        direct.observe(one)
+    direct.scheduler.read_changed()
     direct.engine.state.settle()
     return direct

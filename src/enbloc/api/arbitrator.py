@@ -70,7 +70,7 @@ class QueueJobStatus(View):
     met: int = 0
     """The largest `minAvailable` that ran since its pods were last all new (A5: "once it ran")."""
     created: dict[str, int] | None = None
-    """How many pods of each role it had: a lost one is told from one that was never created (A4)."""
+    """How many pods of each role it had: a lost one is distinguished from one that was never created (A4)."""
     restarts: int = 0
     """How often all pods were deleted and recreated because too few were left."""
     restart_at: str | None = None

@@ -47,7 +47,7 @@ from enbloc.runtime.records_on_queues import RecordsOnQueues
 UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
 """The reason of Events about preferences that have no effect (N1)."""
 MOST_COMPLAINTS: Final = 64
-"""Of one object so many different faults are told: its author may write others without end."""
+"""Of one object so many different faults are reported: its author may write others without end."""
 _CARRY_RECORDS: Final = GangRegistry.kinds | {"Pod", volcano.QUEUE}
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
 

@@ -165,7 +165,7 @@ class LocalCluster:
         _, port = await self._listener.start(options.host, options.port)
         host = f"[{options.host}]" if ":" in options.host else options.host
         kubeconfig = options.kubeconfig or (state or state_directory(port)) / KUBECONFIG_FILE
-        if options.port == 0 and not (options.kubeconfig or state):  # nobody comes back to a port that was any
+        if options.port == 0 and not (options.kubeconfig or state):  # no client comes back to a port that was any
             self._temporary = kubeconfig
         write_kubeconfig(kubeconfig, f"https://{host}:{port}", token, certificate.certificate)
         self.store.auto_namespaces = False

@@ -143,7 +143,7 @@ async def load(kubeconfig: str | None, context: str | None) -> Credentials:
 
 
 async def _first(where: str, reads: Callable[[str | None], Access], context: str | None) -> Credentials:
-    """Reads it, and everything that it names, so that faults are told at the start."""
+    """Reads it, and everything that it names, so that faults are reported at the start."""
     access = reads(context)
     found = KubeconfigCredentials(access, where, lambda: reads(access.context))
     await found.authorization()

@@ -84,7 +84,7 @@ def _asked(plugin: Plugin, server: Server, is_interactive: bool) -> dict[str, An
     spec: dict[str, Any] = {"interactive": is_interactive}
     if plugin.provide_cluster_info:
         authority = server.authority.read() if server.authority is not None else b""
-        told = {
+        given = {
             "server": server.address,
             "tls-server-name": server.name,
             "insecure-skip-tls-verify": not server.verifies,
@@ -93,7 +93,7 @@ def _asked(plugin: Plugin, server: Server, is_interactive: bool) -> dict[str, An
             "disable-compression": server.disable_compression,
             "config": server.extension,
         }
-        spec["cluster"] = {key: value for key, value in told.items() if value}
+        spec["cluster"] = {key: value for key, value in given.items() if value}
     return {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
 
 

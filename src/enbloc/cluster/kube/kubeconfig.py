@@ -5,7 +5,7 @@ Several files count as one, as kubectl merges them: of entries with one name the
 its file.
 
 Of the context, the cluster and the user that are used, every key is known or an error: one that was left out silently
-would lead to another cluster, or to it as somebody else. No message contains a secret. What the paths lead to is read
+would lead to another cluster, or to it as another user. No message contains a secret. What the paths lead to is read
 by `credentials`, plug-ins are run by `exec_plugin`.
 """
 
@@ -25,7 +25,7 @@ import yaml
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEPTH: Final = 100
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
-"""Of a cluster: what its plug-in is told besides."""
+"""Of a cluster: what its plug-in is given besides."""
 
 
 class NoCredentials(Exception):
@@ -59,7 +59,7 @@ class Server(NamedTuple):
     proxy: str
     disable_compression: bool
     extension: Any
-    """What its plug-in is told besides."""
+    """What its plug-in is given besides."""
 
 
 class Variable(msgspec.Struct, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import OCCUPIED, GangState, Task, pending_tasks
 
 MOST_ROOMS: Final = 3
-"""The free room of at most three nodes is told."""
+"""The free room of at most three nodes is named."""
 MOST_NODES: Final = 200
 """At most 200 nodes of a role are named."""
 
@@ -76,7 +76,7 @@ def _place(
 
 def fragments(state: State, gang: GangState, why: Diagnosis, known: dict[tuple[int, int], str]) -> str:
     """What is free in total, and on the emptiest nodes, where that would be enough for a role's pods in one piece.
-    Not part of a condition: less of it wakes nobody (G9). `known`: what was found for a class and a number of pods."""
+    Not part of a condition: less of it wakes no gang (G9). `known`: what was found for a class and a number of pods."""
     if not any(one.reason.startswith(INSUFFICIENT) for one in why.reasons) or any(
         one.reason in KEPT for one in why.reasons
     ):

@@ -445,7 +445,7 @@ class Store:
                 obj = hook(operation, obj, old)
         except (Refused, Question):
             raise
-        except Exception as failure:  # S8: the write is refused, and whoever wrote goes on
+        except Exception as failure:  # S8: the write is refused, and the client goes on
             _log.error("admission of %s %s failed", kind_id(obj), name_of(obj), exc_info=failure)
             code = 400 if isinstance(failure, RecursionError) else 500
             raise Refused(code, "InternalError", f"admission failed: {last_line(failure)}") from None

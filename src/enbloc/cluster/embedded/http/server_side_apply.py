@@ -62,7 +62,7 @@ def apply(current: Obj | None, asked: Application) -> Obj:
     if conflicts and not asked.force:
         raise _conflict(conflicts)
     merged = _merge(live, asked.wanted, shape)
-    content = _content(merged)  # whatever a client wrote into managedFields, nobody owns the identity
+    content = _content(merged)  # whatever a client wrote into managedFields, no manager owns the identity
     for entry in mine:
         content = _pruned(content, entry["fieldsV1"], tree, [entry["fieldsV1"] for entry in others], shape)
     identity = {key: value for key, value in merged.items() if key in _IDENTITY}

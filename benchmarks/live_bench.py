@@ -136,7 +136,10 @@ class LiveBench:
 
     async def check_served(self, dialect: str) -> None:
         kind = KIND_OF.get(dialect)
-        if kind is not None and not await self._cluster.is_served(kind):
+        if kind is None:
+            return
+        await self._cluster.list(kind, self.namespace)  # which looks the kind up
+        if not self._cluster.serves(kind):
             raise NotServed(f"the cluster does not serve {kind}: `enbloc install` has definitions of ours")
 
     # ---- the loop that only binds

@@ -254,6 +254,9 @@ def test_deleting() -> None:
 def test_a_deletion_whose_answer_was_lost_is_done() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
         uid = server.put(pod("a"))["metadata"]["uid"]
+        server.next("DELETE", A, LOST)
+        assert await cluster.execute(Delete(REF, uid)) is None
+        uid = server.put(pod("a"))["metadata"]["uid"]
         server.next("DELETE", A, Fail(504), LOST)
         assert await cluster.execute(Delete(REF, uid)) is None
         uid = server.put(pod("a"))["metadata"]["uid"]

@@ -100,10 +100,6 @@ class KubeCluster:
         objects, _ = await list_all(self._api, resource, namespace)
         return objects
 
-    async def is_served(self, kind: str) -> bool:
-        """Whether the cluster serves a kind now. Raises `Refused`."""
-        return await self._discovery.find(kind) is not None
-
     async def text(self, path: str) -> str:
         """What the API server shows at a path that is no object's: its metrics. Raises `Refused`."""
         answer = await self._api.read(path)
@@ -137,10 +133,7 @@ class KubeCluster:
 
     async def close(self) -> None:
         """Ends the watches and closes every connection. Writes in flight are cancelled."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.stop_watching()
         await self._api.close()
 
     # -- internals

@@ -2,6 +2,9 @@
 
 The meaning of a request is left to its sender. The sender learns whether an attempt whose answer was lost may have been
 executed (`Answer.unsure`), so that it can interpret a refusal of the next attempt.
+
+aiohttp does the rest. An HTTP client of our own for small writes needed 0.2 s less CPU for 1,000 Bindings, and made no
+more of them a second (144, 167 and 172 against 154, 170 and 173).
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from yarl import URL
 
 from enbloc.api.writes import Refused
 from enbloc.cluster.kube.credentials import Credentials, NoCredentials
-from enbloc.cluster.kube.wire import NotSent, NotTrusted, Received, Wire
 from enbloc.cluster.session_sockets import SessionSockets
 
 log = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ MAX_WATCHES = 64
 READ_BUFFER = 2**20
 _TOO_MANY = 429
 _UNAUTHORIZED = 401
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, NotSent)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Errors before anything was sent. After any other error the server may have executed the request."""
 
 
@@ -119,20 +121,13 @@ class Api:
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER,
+            middlewares=[_send_once],
         )
-        self._wire: Wire | None = None
-        """For writes; not through a proxy."""
-        if not credentials.proxy:
-            self._wire = Wire(
-                self._base, credentials.tls, credentials.server_name, bounds.connect_s, credentials.headers
-            )
         self._authorized_until = float("-inf")
         self._authorizing = asyncio.Lock()
         self._generation = 0
 
     async def close(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
         await self._session.close()
         await self._sockets.close()
 
@@ -178,13 +173,13 @@ class Api:
                 generation = self._generation
                 began_s = loop.time()
                 async with self._in_flight:
-                    status, answer, retry_after, _ = await self._send(method, path, body, content_type, timeout)
+                    status, answer, retry_after = await self._send(method, path, body, content_type, timeout)
                 self._measured(method, status, began_s, attempt)
             except (aiohttp.ClientError, TimeoutError, OSError) as why:
                 self._measured(method, 0, began_s, attempt)
                 unsure = unsure or not isinstance(why, _NOT_SENT)
                 wait_s = backoff_s(self.bounds, attempt, self.bounds.max_backoff_s)
-                hopeless = isinstance(why, aiohttp.ClientSSLError | NotTrusted) or (at_most_once and unsure)
+                hopeless = isinstance(why, aiohttp.ClientSSLError) or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return _no_answer(method, path, why, unsure)
             else:
@@ -207,16 +202,14 @@ class Api:
 
     async def _send(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout: aiohttp.ClientTimeout
-    ) -> Received:
-        """One attempt."""
-        if body is not None and self._wire is not None:
-            return await self._wire.request(method, path, body, content_type, self.bounds.attempt_s)
+    ) -> tuple[int, bytes, str | None]:
+        """One attempt: status, body and `Retry-After` of its answer."""
         url = URL(self._base + path, encoded=True)
         headers = {"Content-Type": content_type} if body is not None else None
         async with self._session.request(
             method, url, data=body, headers=headers, timeout=timeout, allow_redirects=body is None, **self._fixed
         ) as response:
-            return Received(response.status, await response.read(), response.headers.get("Retry-After"), closes=False)
+            return response.status, await response.read(), response.headers.get("Retry-After")
 
     def _measured(self, method: str, code: int, began_s: float, attempt: int) -> None:
         if self._measure is not None:
@@ -236,13 +229,6 @@ class Api:
                 log.warning("cannot refresh credentials, using the old ones: %s", why)
                 self._authorized_until = now + self._credentials.refresh_s / 4
                 return
-            if self._wire is not None:
-                try:
-                    self._wire.authorize(key)
-                except ValueError as why:
-                    raise Refused(_UNAUTHORIZED, "Unauthorized", str(why)) from None
-                if refused is not None or self._fixed["ssl"] is not _ssl(self._credentials):
-                    self._wire.renew(self._credentials.tls)
             self._fixed["ssl"] = _ssl(self._credentials)  # connections with another one are not used any more
             if key:
                 self._session.headers["Authorization"] = key
@@ -266,6 +252,17 @@ class Api:
                     await self._authorize(refused=generation)
                 raise refusal(Answer(response.status, await response.read()))
             yield response
+
+
+async def _send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """aiohttp repeats a PUT or DELETE itself when these two end it: the sender would not learn that it may have been
+    executed."""
+    try:
+        return await handler(request)
+    except _NOT_SENT:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as why:
+        raise aiohttp.ClientConnectionError(str(why) or type(why).__name__) from why
 
 
 def _ssl(credentials: Credentials) -> ssl.SSLContext | bool:

@@ -1,14 +1,15 @@
-"""Writes the pages of docs/ that are generated: the commands, the config, and the examples of docs/reasons.md.
+"""Writes the pages of docs/ that are generated: the commands, the config, the examples of docs/reasons.md, and the
+tables of docs/compatibility.md, docs/job-states.md and docs/metrics.md.
 
     .venv/bin/python scripts/reference_pages.py
 
-`tests/test_docs.py` fails while a page differs from what this prints. docs/compatibility.md comes from
-`enbloc.gangs.compatibility`.
+`tests/test_docs_commands.py` fails while a page differs from what this prints.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +20,16 @@ import click
 from enbloc.api.reasons import PendingReason
 from enbloc.cli.main import cli as commands
 from enbloc.config import parse, render
+from enbloc.controllers.job_states import JOB_ACTIONS, STATES
+from enbloc.gangs.compatibility import FIELDS
+from enbloc.gangs.constraints import Effect
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))
+from scripts.metrics_reference import tables as metrics  # noqa: E402
+
 SITUATIONS = ROOT / "tests" / "situations"
-BEGIN, END = "<!-- generated: examples -->\n", "<!-- end of the generated part -->\n"
+BEGIN, END = re.compile("<!-- generated: [a-z]+ -->\n"), "<!-- end of the generated part -->\n"
 EXAMPLES = {
     PendingReason.NOT_ENOUGH_PODS: "pods-missing",
     PendingReason.SCHEDULING_GATED: "scheduling-gate",
@@ -46,10 +53,21 @@ _SAID = re.compile(r"# (state|reason|sentence|cause|in the way|remedy|start|gang
 
 def pages() -> dict[str, str]:
     """File under docs/ → its text."""
-    reasons = (ROOT / "docs" / "reasons.md").read_text()
-    head, _, rest = reasons.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return {"cli.md": cli(), "config.md": config(), "reasons.md": f"{head}{BEGIN}{examples()}{END}{tail}"}
+    parts = {
+        "reasons.md": examples(),
+        "compatibility.md": compatibility(),
+        "job-states.md": job_states(),
+        "metrics.md": metrics(),
+    }
+    return {"cli.md": cli(), "config.md": config(), **{name: _with_part(name, text) for name, text in parts.items()}}
+
+
+def _with_part(name: str, text: str) -> str:
+    """A page with its generated part written anew."""
+    page = (ROOT / "docs" / name).read_text()
+    begin = BEGIN.search(page)
+    assert begin is not None, name
+    return page[: begin.end()] + text + page[page.index(END) :]
 
 
 def cli() -> str:
@@ -87,6 +105,28 @@ config` prints it; every key has its default here. Volcano's `actions` and `tier
 ([rules C](semantics.md#c-configuration)).
 """
     return f"{head}\n```yaml\n{render(parse(None)).rstrip()}\n```\n"
+
+
+def compatibility() -> str:
+    lines = ["| dialect | object | field | value | effect | instead |", "|---|---|---|---|---|---|"]
+    for field in sorted(FIELDS, key=lambda field: (field.dialect.lower(), field.kind)):
+        kind = field.kind.partition(".")[0]
+        way_out = field.way_out if field.effect is Effect.HELD else ""
+        cells = (field.dialect, kind, f"`{field.path}`", field.case, str(field.effect), way_out)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def job_states() -> str:
+    lines = ["| phase | meaning | by itself |", "|---|---|---|"]
+    for state in STATES.values():
+        ways = "; ".join(f"**{to}** when {when}" for to, when in state.by_itself.items())
+        lines.append(f"| {state.phase} | {state.meaning} | {ways or '–'} |")
+    lines += ["", f"| phase | {' | '.join(JOB_ACTIONS)} |", "|---" * (len(JOB_ACTIONS) + 1) + "|"]
+    for state in STATES.values():
+        cells = [state.by_action.get(action) or "–" for action in JOB_ACTIONS]
+        lines.append(f"| {state.phase} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def examples() -> str:

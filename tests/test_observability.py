@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from enbloc.api.reasons import PendingReason
-from enbloc.runtime import metrics_reference
+from scripts import metrics_reference
 
 ROOT = Path(__file__).parents[1]
 BOARD = ROOT / "deploy" / "grafana" / "enbloc.json"
@@ -80,8 +80,3 @@ def test_promtool_accepts_the_alerts_and_they_fire() -> None:
     for arguments in (["check", "rules", str(RULES)], ["test", "rules", str(RULES.with_suffix(".test.yaml"))]):
         done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_page_of_metrics_is_made_of_the_code() -> None:
-    """`python -m enbloc.runtime.metrics_reference` prints what stands there."""
-    assert (ROOT / "docs" / "metrics.md").read_text().endswith(metrics_reference.tables().rstrip() + "\n")

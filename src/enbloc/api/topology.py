@@ -22,7 +22,6 @@ TREE_KINDS = frozenset({HYPER_NODE, KUEUE_TOPOLOGY, KAI_TOPOLOGY, CLUSTER_NETWOR
 
 KUEUE_REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 KUEUE_PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
-KUEUE_UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 KUEUE_SLICE_REQUIRED = "kueue.x-k8s.io/podset-slice-required-topology"
 KUEUE_SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 KUEUE_SLICE_LAYERS = f"{KUEUE_SLICE_REQUIRED}-constraints"

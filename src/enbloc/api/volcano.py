@@ -24,8 +24,6 @@ GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 """On the owner of ordinary pods: they are a gang of at least this many (V1)."""
 DEQUEUE_STRATEGY: Final = "volcano.sh/dequeue-strategy"
 """On a Queue without `spec.dequeueStrategy`: the same."""
-HIERARCHY: Final = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")
-"""On a Queue: its place in a tree, as Volcano's drf plugin reads it."""
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 """On a Queue, `true`: it was closed with its parent and is opened with it (V4)."""
 IMMUNITY: Final = "enbloc.dev/immunity"

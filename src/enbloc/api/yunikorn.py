@@ -15,7 +15,6 @@ QUEUE_LABEL: Final = "queue"
 """Names the queue where `QUEUE` does not, on pods of an application."""
 TASK_GROUP_NAME: Final = PREFIX + "task-group-name"
 TASK_GROUPS: Final = PREFIX + "task-groups"
-POLICY_PARAMETERS: Final = PREFIX + "schedulingPolicyParameters"
 
 
 def application_of(pod: Obj) -> str:

@@ -90,16 +90,3 @@ def leads(phase: str, to: str) -> bool:
         return True  # a new job, perhaps with a Command waiting already
     state = STATES.get(phase)
     return state is None or to == phase or to in state.by_itself or to in state.by_action.values()
-
-
-def markdown() -> str:
-    """The two tables of `docs/job-states.md`."""
-    lines = ["| phase | meaning | by itself |", "|---|---|---|"]
-    for state in STATES.values():
-        ways = "; ".join(f"**{to}** when {when}" for to, when in state.by_itself.items())
-        lines.append(f"| {state.phase} | {state.meaning} | {ways or '–'} |")
-    lines += ["", f"| phase | {' | '.join(JOB_ACTIONS)} |", "|---" * (len(JOB_ACTIONS) + 1) + "|"]
-    for state in STATES.values():
-        cells = [state.by_action.get(action) or "–" for action in JOB_ACTIONS]
-        lines.append(f"| {state.phase} | {' | '.join(cells)} |")
-    return "\n".join(lines)

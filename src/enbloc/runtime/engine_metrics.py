@@ -1,8 +1,7 @@
 """Metrics that are read from the engine when Prometheus asks: gangs by queue and reason, queues by resource, nodes.
 
 They cost nothing while no one asks. With `metrics.compat: volcano` in the config the queues also have the names that
-Volcano's Grafana boards query. docs/metrics.md is made by
-`metrics_reference`.
+Volcano's Grafana boards query.
 """
 
 from __future__ import annotations

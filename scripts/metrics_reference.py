@@ -1,6 +1,6 @@
 """Every metric with its type, labels and meaning, read from the objects that count: docs/metrics.md is made of it.
 
-python -m enbloc.runtime.metrics_reference
+`reference_pages.py` writes the page, and `tests/test_observability.py` checks queries against the names.
 """
 
 from __future__ import annotations
@@ -104,7 +104,3 @@ def _table(title: str, text: str, rows: list[Described]) -> Iterator[str]:
     for row in rows:
         yield f"| `{row.name}` | {row.kind} | {', '.join(row.labels) or '–'} | {row.text} |"
     yield ""
-
-
-if __name__ == "__main__":
-    print(tables())

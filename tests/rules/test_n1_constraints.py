@@ -368,6 +368,10 @@ VALUES: dict[str, Any] = {
         {"all": {}},
         victim(m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 3)),
     ),
+    "spec.preemptionPolicy any other": "Sometimes",
+    "spec.disruptionMode any other": {"half": {}},
+    "spec.preemptibility any other": "semi",
+    "metadata.labels[kai.scheduler/preemptibility] any other": "semi",
     "PodGroup spec.preemptionPolicy": (
         "Never",
         preemptor(
@@ -402,7 +406,7 @@ def example(field: Field) -> tuple[Any, list[Obj]]:
     """A value for a row, and the documents in which it is set."""
     kind = field.kind.partition(".")[0]
     with_case = f"{field.path} {field.case}"
-    keys = (f"{kind} {with_case}", f"{kind} {field.path}", with_case, field.path)
+    keys = (f"{kind} {with_case}", with_case, f"{kind} {field.path}", field.path)
     value = next(VALUES[key] for key in keys if key in VALUES)
     value, stage = value if isinstance(value, tuple) else (value, alone(field.kind))
     if stage in (FIRST, MOST):

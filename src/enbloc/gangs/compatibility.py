@@ -64,11 +64,20 @@ _CASES: Final[dict[str, Case]] = {
 }
 
 
+def _is_none_of(value: Any, values: str) -> bool:
+    """Whether a value is set and none of these, or a mapping with a key that is none of them, `{KEY}`."""
+    named = [f"{{{key}}}" for key in value] if isinstance(value, dict) else [value] if value else []
+    return any(one not in values.split(", ") for one in named)
+
+
 def _case(text: str) -> Case:
-    """`is A, B`: one of these values. `has KEY A, B`: a mapping with one of these there; without values: any."""
+    """`is A, B`: one of these values. `not A, B`: none of them. `has KEY A, B`: a mapping with one of these there;
+    without values: any."""
     word, _, rest = text.partition(" ")
     if word == "is":
         return lambda value: _is_one_of(value, rest)
+    if word == "not":
+        return lambda value: _is_none_of(value, rest)
     if word == "has":
         key, _, values = rest.partition(" ")
         return lambda value: _is_one_of(_mapping(value).get(key), values)

@@ -44,7 +44,8 @@ def t0_of_volcano(spec: dict[str, Any], labels: list[dict[str, str]]) -> Vertex 
         mine = {role for name, role in (t0_sub_group_of(policies, one) for one in labels) if name == policy["name"]}
         exist = sorted(mine, key=natural_key)
         least = policy.get("minSubGroups") or 0
-        missing = [f"{policy['name']}-{number}" for number in range(len(exist), least)]
+        names = [f"{policy['name']}-{number}" for number in range(len(exist) + least)]
+        missing = [name for name in names if name not in mine][: max(least - len(exist), 0)]
         if not exist and missing:
             missing[0] = policy["name"]
         size = max(policy.get("subGroupSize") or 1, 1)

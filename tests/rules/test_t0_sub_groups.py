@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from support import manifests as m
 from support import racks as r
 from support.simulation import simulate
@@ -34,6 +36,14 @@ def test_t0_a_gang_waits_for_a_sub_group_without_pods() -> None:
     answer = simulate(m.node("n", 9), group, cliques(prefill=4), until="5s")
     assert not answer.bound()
     assert "2 of role decode" in answer.why("default/g")
+
+
+@pytest.mark.parametrize("only", ["0", "1", "7"])
+def test_t0_a_gang_waits_for_a_second_sub_group_whatever_the_first_is_called(only: str) -> None:
+    by_index = {"name": "w", "subGroupSize": 2, "matchLabelKeys": ["group-index"], "minSubGroups": 2}
+    pods = [m.pod(f"w-{n}", group="g", labels={"group-index": only}) for n in range(2)]
+    answer = simulate(m.node("n", 9), m.podgroup("g", 0, subGroupPolicy=[by_index]), pods, until="5s")
+    assert not answer.bound()
 
 
 def test_t0_pods_that_exist_before_their_group_are_members_of_its_sub_groups() -> None:

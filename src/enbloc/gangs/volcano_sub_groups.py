@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from heapq import merge
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from enbloc.api import volcano
@@ -78,8 +79,8 @@ def _name(policy: volcano.SubGroupPolicy, values: Sequence[str]) -> str:
 def size_fault_of(policies: Sequence[volcano.SubGroupPolicy], found: Mapping[str, Sized] | None = None) -> str:
     """Why there are more sub-groups than a gang may have; `found`: those that exist, by policy."""
     exist = found or {}
-    count = sum(1 + max(policy.min_sub_groups or 0, len(exist.get(policy.name, ()))) for policy in policies)
-    return size_fault(count, 2, "policies and sub-groups of spec.subGroupPolicy")
+    total = sum(1 + max(policy.min_sub_groups or 0, len(exist.get(policy.name, ()))) for policy in policies)
+    return size_fault(total, 2, "policies and sub-groups of spec.subGroupPolicy")
 
 
 def read(spec: volcano.PodGroupSpec, known: Policies, pods: Iterable[Mapping[str, str]]) -> SubGroups:
@@ -104,7 +105,8 @@ def read(spec: volcano.PodGroupSpec, known: Policies, pods: Iterable[Mapping[str
         roles = sorted(found[policy.name], key=natural_key)
         wanted = policy.min_sub_groups or 0
         is_choice = is_choice or (len(roles) > wanted and whole > spec.min_member)
-        missing = [f"{policy.name}-{number}" for number in range(len(roles), wanted)]
+        free = (name for number in count() if (name := f"{policy.name}-{number}") not in found[policy.name])
+        missing = list(islice(free, max(wanted - len(roles), 0)))
         if missing and not roles:
             missing[0] = policy.name
         minima |= dict.fromkeys([*roles, *missing], sizes[policy.name])

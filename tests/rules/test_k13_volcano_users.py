@@ -84,6 +84,40 @@ def test_k13_a_group_is_unknown_that_lacks_a_role_though_its_total_is_met(gang: 
     assert phase_of_group(back) == "Running"
 
 
+def sub_groups(least: int, **counts: int) -> list[m.Obj]:
+    """A sub-group of two for each value of a label, of which `least` are needed, and a minimum of two pods."""
+    policy = {"name": "w", "subGroupSize": 2, "minSubGroups": least, "matchLabelKeys": ["of"]}
+    group = m.podgroup("g", 2, subGroupPolicy=[policy])
+    return [group, *(m.pod(f"{of}-{n}", group="g", labels={"of": of}) for of in counts for n in range(counts[of]))]
+
+
+def partitions(least: int) -> m.Obj:
+    """Three partitions of two pods."""
+    policy = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": least}
+    return m.job("g", m.role("w", 6, 2) | {"partitionPolicy": policy}, minAvailable=2)
+
+
+TREES: dict[str, tuple[list[m.Obj], list[str], str]] = {
+    "a sub-group of two that are needed": (sub_groups(2, a=2, b=2), ["b-1"], "Unknown"),
+    "one of three of which two are needed": (sub_groups(2, a=2, b=2, c=2), ["b-1"], "Running"),
+    "two of three of which two are needed": (sub_groups(2, a=2, b=2, c=2), ["b-1", "c-1"], "Unknown"),
+    "one of three partitions of which one is needed": ([partitions(1)], ["g-w-1"], "Running"),
+    "all partitions of which one is needed": ([partitions(1)], ["g-w-1", "g-w-3", "g-w-5"], "Unknown"),
+}
+
+
+@pytest.mark.parametrize("case", TREES)
+def test_k13_a_group_is_unknown_that_lacks_a_sub_group_though_its_total_is_met(case: str) -> None:
+    gang, lost, phase = TREES[case]
+    taint = m.step("5s", "patch", "Node", "n", patch=TAINT)
+    gone = [m.step("10s", "delete", "Pod", name) for name in lost]
+    more = [m.pod(f"{name}x", group="g", labels={"of": name[0]}, at="11s") for name in lost if gang[0]["kind"] != "Job"]
+    answer = simulate(m.node("n", 6), gang, taint, gone, more, until="30s")
+    assert phase_of_group(answer) == phase
+    back = simulate(m.node("n", 6), gang, taint, gone, more, m.node("fresh", 6, at="20s"), until="30s")
+    assert phase_of_group(back) == "Running"
+
+
 NOT_ATTEMPTED: dict[str, list[m.Obj]] = {
     "its queue is gone": [m.step("5s", "delete", "Queue", "q"), m.pod("g-2", group="g", at="11s")],
     "a gate": [m.pod("g-2", group="g", at="11s", schedulingGates=[{"name": "example.com/g"}])],

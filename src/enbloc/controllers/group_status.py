@@ -7,12 +7,13 @@ What a group's status says differs by kind and is `GroupKind`'s: see `volcano`, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
-from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, Ref, is_terminating, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.volcano import role_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.guarded import guarded
@@ -37,6 +38,7 @@ class GroupMember(msgspec.Struct, frozen=True, gc=False):
     phase: str
     """Its status' phase, or `SCHEDULED` or `TERMINATING`."""
     owners: tuple[str, ...]
+    labels: Mapping[str, str]
 
 
 class GroupMembers:
@@ -46,14 +48,17 @@ class GroupMembers:
         self._phases: Counter[str] = Counter()
         self._of_roles: Counter[tuple[str, str]] = Counter()
         self._owners: Counter[str] = Counter()
+        self._by_uid: dict[str, GroupMember] = {}
 
     def add(self, member: GroupMember) -> None:
+        self._by_uid[member.uid] = member
         self._phases[member.phase] += 1
         self._of_roles[member.role, member.phase] += 1
         if member.phase != TERMINATING:
             self._owners.update(member.owners)
 
     def remove(self, member: GroupMember) -> None:
+        del self._by_uid[member.uid]
         self._phases[member.phase] -= 1
         self._of_roles[member.role, member.phase] -= 1
         if not self._of_roles[member.role, member.phase]:
@@ -66,6 +71,9 @@ class GroupMembers:
 
     def count_of(self, role: str, *phases: str) -> int:
         return sum(self._of_roles[role, phase] for phase in phases)
+
+    def those(self, *phases: str) -> Iterator[GroupMember]:
+        return (member for member in self._by_uid.values() if member.phase in phases)
 
     @property
     def total(self) -> int:
@@ -206,4 +214,4 @@ def _member(pod: Obj, group: Key) -> GroupMember:
     elif phase == "Pending" and (pod.get("spec") or {}).get("nodeName"):
         phase = SCHEDULED
     owners = tuple(f"{group[0]}/{owner.get('name')}" for owner in pod["metadata"].get("ownerReferences") or ())
-    return GroupMember(uid_of(pod), group, role_of(pod), phase, owners)
+    return GroupMember(uid_of(pod), group, role_of(pod), phase, owners, labels_of(pod))

@@ -14,7 +14,7 @@ from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.controllers.job_states import FINISHED
 from enbloc.gangs.dialect import UNSCHEDULABLE
-from enbloc.gangs.volcano import ATTEMPTED, STARTED, TRIED
+from enbloc.gangs.volcano import ATTEMPTED, STARTED, TRIED, lacks_sub_groups
 from enbloc.units import format_timestamp
 
 _COUNTED = ("Running", "Succeeded", "Failed")
@@ -30,7 +30,7 @@ class VolcanoGroups:
     other_kinds = frozenset({volcano.JOB})
 
     def __init__(self) -> None:
-        self._job_phases: dict[str, str] = {}
+        self._jobs: dict[str, Obj] = {}
         """By key (S1)."""
 
     def group_of(self, pod: Obj) -> str:
@@ -40,9 +40,9 @@ class VolcanoGroups:
         """A Job: its PodGroup is completed with it."""
         key = key_of(event.obj)
         if event.type == "DELETED":
-            self._job_phases.pop(key, None)
+            self._jobs.pop(key, None)
         else:
-            self._job_phases[key] = ((event.obj.get("status") or {}).get("state") or {}).get("phase") or ""
+            self._jobs[key] = event.obj
         return namespace_of(event.obj), f"{name_of(event.obj)}-{uid_of(event.obj)}"
 
     def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class VolcanoGroups:
             return "Pending"
         if self._has_ended(group, phase, members, minimum):
             return "Completed"
-        if members.count("Running") and _lacks_members(group, members) and _could_not_be_placed(group):
+        if members.count("Running") and _could_not_be_placed(group) and self._lacks_members(group, members):
             return "Unknown"
         ran = members.count("Running", "Succeeded")
         if ran and ran >= minimum:
@@ -71,21 +71,24 @@ class VolcanoGroups:
 
     def _has_ended(self, group: Obj, phase: str, members: GroupMembers, minimum: int) -> bool:
         """A Job's group ends with its Job; any other when all its members ended, until new ones are created."""
-        job_phase = self._job_phases.get(controller_key(group, volcano.JOB))
-        if job_phase is not None:
-            return job_phase in FINISHED or phase == "Completed"
+        job = self._jobs.get(controller_key(group, volcano.JOB))
+        if job is not None:
+            state = (job.get("status") or {}).get("state") or {}
+            return state.get("phase") in FINISHED or phase == "Completed"
         if not members.total:
             return phase == "Completed"
         return members.count("Succeeded", "Failed") == members.total >= minimum
 
-
-def _lacks_members(group: Obj, members: GroupMembers) -> bool:
-    """Whether fewer members are bound than the minimum, in all or of a role."""
-    spec = group.get("spec") or {}
-    roles = (spec.get("minTaskMember") or {}).items()
-    return members.count(*_BOUND) < (spec.get("minMember") or 0) or any(
-        members.count_of(role, *_BOUND) < (minimum or 0) for role, minimum in roles
-    )
+    def _lacks_members(self, group: Obj, members: GroupMembers) -> bool:
+        """Whether fewer members are bound than the minimum: in all, of a role, or of the sub-groups that it needs."""
+        spec = group.get("spec") or {}
+        roles = (spec.get("minTaskMember") or {}).items()
+        if members.count(*_BOUND) < (spec.get("minMember") or 0):
+            return True
+        if any(members.count_of(role, *_BOUND) < (minimum or 0) for role, minimum in roles):
+            return True
+        job = self._jobs.get(controller_key(group, volcano.JOB))
+        return lacks_sub_groups(group, job, ((member.role, member.labels) for member in members.those(*_BOUND)))
 
 
 def _could_not_be_placed(group: Obj) -> bool:

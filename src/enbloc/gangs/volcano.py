@@ -7,7 +7,7 @@ say: its name, and its templates' priority.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -44,6 +44,7 @@ from enbloc.gangs.volcano_sub_groups import (
     Policies,
     partition_tree,
     partitions_fault,
+    partitions_lack,
     partitions_of,
     read,
 )
@@ -161,11 +162,7 @@ class Volcano(DeclaredGroups):
         changed = super()._observe_group(group, gone)
         written = (group.get("spec") or {}).get("subGroupPolicy")
         if written and not gone:
-            if before is None or before.written != written:
-                policies = Policies(written, view(group, volcano.PodGroup).spec.sub_group_policy or [])
-            else:
-                policies = before
-            self._policies[key] = policies
+            self._policies[key] = before if before is not None and before.written == written else _policies(group)
         if job and gone:
             self._groups_of_job.pop(job, None)
         elif job:
@@ -200,6 +197,19 @@ class Volcano(DeclaredGroups):
             return NOTHING
         regrouped = facts.partitions != self._partitions(key)
         return Changed((key,), tuple(self._pods.get(key, {}).values()) if regrouped else ())
+
+
+def lacks_sub_groups(group: Obj, job: Obj | None, bound: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
+    """Whether fewer sub-groups or partitions are bound as a whole than a PodGroup needs (T0). `job`: the Job that owns
+    it, if one does. `bound`: role and labels of each member that is bound."""
+    if (group.get("spec") or {}).get("subGroupPolicy"):
+        return _policies(group).lack(labels for _, labels in bound)
+    partitions = _partitions(job) if job is not None else {}
+    return partitions_lack(partitions, ((role, number_in(labels.get(volcano.TASK_INDEX))) for role, labels in bound))
+
+
+def _policies(group: Obj) -> Policies:
+    return Policies(group["spec"]["subGroupPolicy"], view(group, volcano.PodGroup).spec.sub_group_policy or [])
 
 
 def _group_of(pod: Obj) -> GangKey | None:

@@ -8,6 +8,7 @@ sub-groups, the gang has a tree.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from heapq import merge
 from itertools import count, islice
@@ -66,6 +67,23 @@ class Policies:
         policy = self.of(labels)
         return _role(policy, labels) if policy is not None else ""
 
+    def lack(self, bound: Iterable[Mapping[str, str]]) -> bool:
+        """Whether fewer sub-groups are whole than a policy needs. `bound`: the labels of the pods that count."""
+        found = [(policy.name, _role(policy, labels)) for labels in bound if (policy := self.of(labels)) is not None]
+        return _lacks({one.name: (_size(one), one.min_sub_groups or 0) for one in self.listed}, found)
+
+
+def _size(policy: volcano.SubGroupPolicy) -> int:
+    return max(policy.sub_group_size or 1, 1)
+
+
+def _lacks(needed: Mapping[str, tuple[int, int]], pods: Iterable[tuple[str, str]]) -> bool:
+    """`needed`: the size of a part, and how many parts, by what they are parts of. `pods`: the part of each."""
+    whole: Counter[str] = Counter()
+    for (of, _), number in Counter(pods).items():
+        whole[of] += number >= needed[of][0]
+    return any(whole[of] < wanted for of, (_, wanted) in needed.items())
+
 
 def _role(policy: volcano.SubGroupPolicy, labels: Mapping[str, str]) -> str:
     return _name(policy, [labels.get(key, "") for key in policy.match_label_keys or ()])
@@ -95,7 +113,7 @@ def read(spec: volcano.PodGroupSpec, known: Policies, pods: Iterable[Mapping[str
             found[policy.name][_role(policy, labels)] = None
     if fault := size_fault_of(policies, found):
         return SubGroups(unsupported=fault)
-    sizes = {policy.name: max(policy.sub_group_size or 1, 1) for policy in policies}
+    sizes = {policy.name: _size(policy) for policy in policies}
     whole = sum(sizes[name] * len(roles) for name, roles in found.items())
     minima: dict[str, int] = {}
     places: dict[str, TopologyConstraint] = {}
@@ -146,6 +164,12 @@ def partitions_of(policy: object) -> Partitions | None:
 def partitions_fault(partitions: Iterable[Partitions]) -> str:
     """Why there are more partitions than a gang may have."""
     return size_fault(sum(1 + one.total for one in partitions), 2, "partitions")
+
+
+def partitions_lack(partitions: Mapping[str, Partitions], bound: Iterable[tuple[str, int | None]]) -> bool:
+    """Whether fewer partitions are whole than a role needs. `bound`: role and index of the pods that count."""
+    found = [(role, partitions[role].role_of(role, number)) for role, number in bound if role in partitions]
+    return _lacks({role: (one.size, one.minimum) for role, one in partitions.items()}, found)
 
 
 def partition_tree(minima: Mapping[str, int], partitions: Mapping[str, Partitions]) -> Vertex:

@@ -144,3 +144,39 @@ def test_r5_k6_what_a_gang_holds_stays_held_while_only_its_reservation_is_releas
     )
     assert {line["name"] for line in answer.lines("reserved")} == {"low-0", "low-1"}
     assert answer.nodes("g-") == {"g-0": "n", "g-1": "n"}
+
+
+# ---- D3: members that an earlier wave lost
+
+LATER_WAVES: dict[str, m.Obj] = {
+    "fits on no node": m.role("work", 1, nodeSelector={"no": "node"}),
+    "is too large": m.role("work", 4),
+    "is gated": m.role("work", 1, schedulingGates=[{"name": "example.com/hold"}]),
+    "is another scheduler's": m.role("work", 1, schedulerName="another"),
+}
+
+
+@pytest.mark.parametrize("action", ["preempt", "reclaim"])
+@pytest.mark.parametrize("why", LATER_WAVES)
+def test_p1_d3_a_lost_member_of_an_earlier_wave_preempts_alone(why: str, action: str) -> None:
+    """The room is its own while the victim stops, and one victim is enough."""
+    queue, priority = ("a", "high") if action == "preempt" else ("b", "low")
+    later = {**LATER_WAVES[why], "dependsOn": {"name": ["master"]}}
+    job = m.job("j", m.role("master", 2), later, priorityClassName=priority, queue=queue)
+    answer = simulate(
+        m.priority_class("high", 1000),
+        m.priority_class("low", 10),
+        [m.queue("a"), m.queue("b", weight=4)],
+        m.node("n", 2),
+        job,
+        m.node("late", 3, at="3s"),
+        m.pods(3, "a", priority="low", queue="a", stop_delay="5s", at="3s"),
+        m.step("9s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}}),
+        m.step("10s", "delete", "Pod", "j-master-1"),
+        m.pod("thief", priority="low", queue="a", at="12s"),
+        config={"actions": f"enqueue, allocate, backfill, {action}"},
+        until="60s",
+    )
+    assert answer.bound("j-master-1")["j-master-1"] == (15.0, "late")
+    assert len(answer.evicted()) == 1
+    assert not answer.bound("j-work")

@@ -227,7 +227,10 @@ def _replace_lost(cycle: Cycle, gang: GangState, lost: list[Task], constraints: 
     reserved = cycle.claims.reservations.of(gang)
     places = {task.uid: reserved[task.uid] for task in lost if task.uid in reserved}
     take_reserved(cycle.placer, transaction, gang, places, ())
+    own = cycle.freed([gang])
+    lifted = cycle.claims.nominations.lift(transaction, gang)
     failure = one_by_one(cycle.placer, gang, transaction, _waiting(lost), constraints)
+    cycle.restore(transaction, [*own, *lifted])  # room that is freed for it stays its own
     if transaction.placed:
         cycle.bind([gang], transaction.placed, commits=False)
     return failure
@@ -252,7 +255,7 @@ def try_singly(
     """Once satisfied, lost members are replaced one by one (G7), on reserved nodes first (R7); surplus always is (G3).
     Of the tasks that may make up the total, one that does not fit is skipped."""
     first, rest, short = asked
-    own = [(task, cycle.state.nodes.rows[task.node]) for task in cycle.claims.nominations.of(gang)]
+    own = cycle.freed([gang])
     lifted = cycle.take_claimed_room(transaction, gang)
     short -= len(rest) - len(_waiting(rest))
     first, rest = _waiting(first), _waiting(rest)

@@ -116,17 +116,33 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
         return False
     if any(cycle.intake.claim_obstacle(one) for one in unit):
         return False  # it could not start even with the room (P3)
-    if _try_evictions(cycle, unit, action, rules_of, releases_claims):
-        return True
+    requests = _requests(cycle, unit)
+    for asked in (requests, _one_lost_member(requests)):
+        if _try_evictions(cycle, unit, asked, action, rules_of, releases_claims):
+            return True
     cycle.evictions.note_failed(action, gang)
     return False
 
 
+def _one_lost_member(requests: Sequence[PlacementRequest]) -> Sequence[PlacementRequest]:
+    """The first lost member alone, if more is asked for: each is replaced by itself, without a later wave (G7, D3)."""
+    for request in requests:
+        lost = request.needed if request.gang.satisfied else replacements(request.gang)
+        if lost:
+            alone = [PlacementRequest(request.gang, lost[:1])]
+            return alone if alone != requests else ()
+    return ()
+
+
 def _try_evictions(
-    cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: RulesOf, releases_claims: bool
+    cycle: Cycle,
+    unit: Sequence[GangState],
+    requests: Sequence[PlacementRequest],
+    action: str,
+    rules_of: RulesOf,
+    releases_claims: bool,
 ) -> bool:
-    """Releases claims of lower priority, or evicts pods, if that makes room for the gangs; whether it does."""
-    requests = _requests(cycle, unit)
+    """Releases claims of lower priority, or evicts pods, if that makes room for the requests; whether it does."""
     if not requests or any(task.never_preempts for one in requests for task in (*one.needed, *one.rest)):
         return False
     if any(gang.spec.never_preempts for gang in unit):
@@ -144,9 +160,6 @@ def _try_evictions(
     if plan is None and not releases_claims and (reserved := _lower_reservations(cycle, unit)):
         lower, constraints = reserved, _constraints(cycle, unit, reserved)
         plan = _plan(cycle, unit, rules, requests, lower, constraints)
-    if plan is None and unit[0].satisfied and len(requests[0].needed) > 1:  # lost members are replaced one by one (G7)
-        only = PlacementRequest(unit[0], requests[0].needed[:1])
-        plan = _plan(cycle, unit, rules, [only], lower, constraints)
     lifts_holds = plan is None and any(gang.total_held for gang in unit)
     if lifts_holds:
         plan = _plan_without_holds(cycle, unit, rules, lower, constraints)

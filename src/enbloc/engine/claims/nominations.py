@@ -120,6 +120,8 @@ class Nominations:
         gang, wave = claim.gang, self._claims.of(claim.gang, ClaimKind.WAVE)
         if gang.satisfied or any(slot.task is None for slot in claim.slots.values()):
             return True
+        if all(task.role in gang.ran for task in claim.tasks):  # lost members of an earlier wave need no later one (D3)
+            return True
         return reaches_minima(gang, Counter(task.role for task in [*claim.tasks, *(wave.tasks if wave else ())]))
 
     def _has_later_waves(self, gang: GangState) -> bool:

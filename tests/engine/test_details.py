@@ -18,7 +18,7 @@ from enbloc.inspect.tables import explanation_lines, obstacle_text
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
-from engine.claims.scenes import Scene, group, pods_of
+from engine.scenes import Scene, group, pods_of
 from support import manifests as m
 from support.simulation import NO_EVICTIONS, Documents, documents
 

@@ -10,7 +10,7 @@ import pytest
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.impossible import Impossibilities
 from enbloc.gangs.model import Template
-from engine.claims.scenes import Scene, group
+from engine.scenes import Scene, group
 from support import manifests as m
 
 UNREADY = m.node("u")

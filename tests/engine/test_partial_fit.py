@@ -8,7 +8,7 @@ import pytest
 
 from enbloc.engine.diagnosis import partial_fit as module
 from enbloc.engine.diagnosis.partial_fit import partial_fit
-from engine.claims.scenes import Scene, group
+from engine.scenes import Scene, group
 from support import manifests as m
 
 

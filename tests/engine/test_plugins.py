@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from enbloc.config import parse
+from enbloc.engine.features.deadlines import Deadlines
 from enbloc.engine.ordering import Band, GangOrder
 from enbloc.engine.plugins.binpack import Binpack
 from enbloc.engine.plugins.nodeorder import NodeOrder
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.plugins.remaining_first import RemainingFirst, remaining_ns
 from enbloc.engine.plugins.sla import Sla
-from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.scoring.headroom import Headroom
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import CPU
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
 from engine import gang_states
-from engine.claims.scenes import Scene, group
+from engine.scenes import Scene, group
 from support import manifests as m
 
 BOUND = TaskStatus.BOUND
@@ -123,12 +123,6 @@ def test_c_a_gang_is_read_when_its_deadline_passes() -> None:
     assert waiting.begin(11) == (False, True)
     waiting.deadlines.gang_read(waiting.gang)
     assert waiting.deadlines.due() is None, "it has passed"
-
-
-def test_c_without_the_plugin_no_gang_has_a_deadline() -> None:
-    waiting = Waiting(None)
-    assert waiting.deadlines.due() is None
-    assert waiting.begin(99) == (False, False)
 
 
 @pytest.mark.parametrize("end", ["enqueued", "gone", "forgotten"])

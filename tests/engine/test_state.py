@@ -15,7 +15,7 @@ from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import CPU
 from enbloc.engine.tables.tasks import Task, TaskStatus
 from enbloc.gangs.hints import RUN_TIME
-from engine.claims.scenes import Scene, group, name_of, pods_of, small
+from engine.scenes import Scene, group, name_of, pods_of, small
 from support import manifests as m
 
 PENDING, BOUND, HELD = TaskStatus.PENDING, TaskStatus.BOUND, TaskStatus.HELD

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from enbloc.engine.claims.reservations import ENDLESS
-from enbloc.engine.forecast import free_profile
-from enbloc.engine.forecast.easy_backfill import Releases
-from enbloc.engine.forecast.free_profile import FreeProfile
+from enbloc.engine.features import free_profile
+from enbloc.engine.features.easy_backfill import Releases
+from enbloc.engine.features.free_profile import FreeProfile
 from enbloc.engine.tables.resources import Ints
 
 NOW = 100

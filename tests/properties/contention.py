@@ -21,7 +21,7 @@ from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Wai
 from enbloc.engine.engine import Engine
 from enbloc.engine.eviction.evictable import Evictable
 from enbloc.engine.eviction.planner import Planner
-from enbloc.engine.forecast.easy_backfill import EasyBackfill
+from enbloc.engine.features.easy_backfill import EasyBackfill
 from enbloc.engine.plugins import plugin
 from enbloc.engine.state.state import State
 from enbloc.gangs import claim_records

@@ -22,10 +22,7 @@ from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.faults import culprit
-from enbloc.engine.follower import Follower
-from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
-from enbloc.engine.forecast.easy_backfill import EasyBackfill
-from enbloc.engine.forecast.expected_start import ExpectedStarts
+from enbloc.engine.feature import Features
 from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder, Order
 from enbloc.engine.partial_gangs import PartialGangs
@@ -35,13 +32,9 @@ from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
-from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
-from enbloc.engine.queueing.later_room import LaterRoom
-from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
-from enbloc.engine.queueing.usage import Usage
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
@@ -53,8 +46,7 @@ from enbloc.gangs.model import GangKey
 
 
 class Parts(NamedTuple):
-    """The parts of the engine that actions use, made once. From `intake` on, the order of those that are followers is
-    the order in which they are called."""
+    """The parts of the engine that actions use, made once."""
 
     config: Config
     plugins: Plugins
@@ -66,37 +58,16 @@ class Parts(NamedTuple):
     intake: Intake
     queues: SchedulingQueues
     demand: QueueDemand
-    """When a cycle begins it touches gangs whose time is over, as starvation and deadlines do: `partial_gangs`,
-    `claims` and `partial_allocations` look at touched gangs, and come later."""
     awaited: AwaitedPods
-    """After demand: pods are awaited of gangs that count as enqueued."""
-    usage: Usage | None
-    """`None`: usage over time does not count (G12)."""
     starvation: Starvation
-    deadlines: Deadlines
-    later_room: LaterRoom
-    """Before claims: it looks at the claim of a gang that is gone."""
     partial_gangs: PartialGangs
     claims: ClaimsOfAllKinds
-    partial_allocations: PartialAllocations
-    """After claims: gangs whose claims end are touched."""
     evictions: EvictionHistory
-    easy: EasyBackfill | None
-    conservative: ConservativeBackfill | None
-    expected_starts: ExpectedStarts
     reporter: Reporter
+    features: Features
+    """Of the parts above and of the optional rules, in the order in which they are asked."""
     faults: list[tuple[GangKey, Exception]]
     """What raised in turns of gangs that were undone; the runtime takes it (S8)."""
-
-    @property
-    def followers(self) -> tuple[Follower, ...]:
-        """The parts that keep facts between cycles, in the order in which they are called."""
-        return tuple(part for part in self if isinstance(part, Follower))
-
-    @property
-    def plans(self) -> bool:
-        """Whether starts are planned ahead by run times: then a gang's run time bears on its placement."""
-        return self.easy is not None or self.conservative is not None
 
 
 class FailedGroup(NamedTuple):
@@ -156,6 +127,7 @@ class Cycle:
         self.evictions = parts.evictions
         self.reporter = parts.reporter
         self.titles = parts.titles
+        self.features = parts.features
 
     def facts(self) -> object:
         """Differs if anything was placed, even for a moment, or queues may use more or less."""
@@ -204,8 +176,7 @@ class Cycle:
         is due."""
         partial_gangs, claims = self.parts.partial_gangs, self.claims
         kept = partial_gangs.closed_to(gang) if partial_gangs else None
-        partial_allocations = self.parts.partial_allocations
-        if kept is None and not claims.reservations and not partial_allocations:
+        if kept is None and not claims.reservations:
             return UNCONSTRAINED
         mates = self.groups.partners(gang)
         if together and len(mates) > 1:
@@ -222,8 +193,6 @@ class Cycle:
                 reserved[freed_rows] = False
             if reserved is not None:
                 found.append((diagnosis.RESERVED, reserved))
-            for other, rows in partial_allocations.set_aside_from(task) if partial_allocations else ():
-                found.append((f"{diagnosis.SET_ASIDE}{self.titles.of(other, gang.key.namespace)}", rows))
             return found
 
         return Constraints(closed)
@@ -289,9 +258,8 @@ class Cycle:
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.update(gang)
             self._note_room_left(gang)
-        if self.parts.usage is not None:
-            for gang in gangs:
-                self.parts.usage.note_bound(gang)
+        for reserved in self.features.reserve:
+            reserved(gangs)
         self.state.events.add(EventKind.POD_PLACED)
         self.decide(binding(self.state, gangs, placed, commits))
         for gang in gangs:

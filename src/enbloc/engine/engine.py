@@ -28,19 +28,18 @@ from enbloc.config import Config
 from enbloc.engine.actions import ACTIONS
 from enbloc.engine.actions.rediagnose import rediagnose
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
-from enbloc.engine.decisions import Bind, Decision, Evict, Pending, RecordLapses, RecordUsage, SetAside, TimeOut
+from enbloc.engine.cycle import Cycle, Parts
+from enbloc.engine.decisions import Bind, Decision, Pending, TimeOut
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.cause import Cause
 from enbloc.engine.diagnosis.details import Details, Obstacle, details
-from enbloc.engine.diagnosis.diagnosis import RESERVED, SET_ASIDE, Diagnosis
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter, next_to_be_attempted
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.immunity import Immunity
-from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
-from enbloc.engine.forecast.easy_backfill import EasyBackfill
-from enbloc.engine.forecast.expected_start import ExpectedStarts
+from enbloc.engine.feature import Feature, Features
+from enbloc.engine.features import catalogue
 from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder
 from enbloc.engine.partial_gangs import PartialGangs, mark_others
@@ -48,13 +47,9 @@ from enbloc.engine.placement.attempt import Placer
 from enbloc.engine.placement.request import surplus
 from enbloc.engine.plugins.plugin import Plugins, load
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
-from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
-from enbloc.engine.queueing.later_room import LaterRoom
-from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
-from enbloc.engine.queueing.usage import Usage
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, pending_tasks
@@ -80,8 +75,7 @@ class Engine:
         self._parts = self._make_parts(config, plain)
         self.state = self._parts.state
         self.state.gang_table.when_forgotten = self._gang_gone
-        self._followers = self._parts.followers
-        self._parts.intake.followers = self._followers
+        self.features = self._parts.intake.features = self._parts.reporter.features = self._parts.features
 
     def _make_parts(self, config: Config, plain: bool) -> Parts:
         runs = {action.name for action in config.actions}
@@ -98,25 +92,19 @@ class Engine:
         demand = QueueDemand(state, claims.waves, config.enqueue.expect_pods_within_ns)
         queues.after_attempt = demand.note_attempt
         starvation = Starvation(state, config.reserve.starving_after_ns if "reserve" in runs else None)
-        deadlines = Deadlines(state, plugins.deadlines)
-        partial_allocations = PartialAllocations(state, "backfill" in runs)
         evictions = EvictionHistory(
             state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns), claims.evicted
         )
-        later_room = LaterRoom(state, claims.waves, self._decide)
         partial_gangs = PartialGangs(state, groups, config.partial_gang_timeout_ns)
         intake = Intake(
-            config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, deadlines,
-            later_room, evictions, partial_gangs, reporter, self._decide,
+            config, state, groups, order, queues, claims, demand, awaited, partial_gangs, reporter, self._decide,
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
         claims.adopted_kinds = _kinds_made_by(runs)
         claims.refresh = partial_gangs.update
-        mode = config.backfill.mode if "backfill" in runs else ""
-        usage = self._make_usage(config, state, plugins, plans=mode in ("easy", "conservative"))
-        if usage is not None:
-            reporter.usage_note = usage.note_of
-        planning = (state, placer, lambda transaction, gang: take_claimed_room(placer, claims, transaction, gang))
+        timers: list[Feature] = [intake, queues, demand, awaited, starvation]
+        reviewers: list[Feature] = [partial_gangs, claims, evictions]
+        features = catalogue.of(config, plugins, state, placer, claims, self._decide, timers, reviewers)
         return Parts(
             config=config,
             plugins=plugins,
@@ -129,28 +117,14 @@ class Engine:
             queues=queues,
             demand=demand,
             awaited=awaited,
-            usage=usage,
             starvation=starvation,
-            deadlines=deadlines,
-            later_room=later_room,
             partial_gangs=partial_gangs,
             claims=claims,
-            partial_allocations=partial_allocations,
             evictions=evictions,
-            easy=EasyBackfill(*planning) if mode == "easy" else None,
-            conservative=ConservativeBackfill(*planning) if mode == "conservative" else None,
-            expected_starts=ExpectedStarts(state, claims.reservations, self._decide),
             reporter=reporter,
+            features=Features([*features, reporter]),
             faults=[],
         )
-
-    def _make_usage(self, config: Config, state: State, plugins: Plugins, *, plans: bool) -> Usage | None:
-        fair = plugins.fair
-        if fair is None:
-            return None
-        if fair.by_queue:
-            state.queues.usage_of = fair.usage_of
-        return Usage(state, fair, self._decide, plans=plans)
 
     @property
     def parts(self) -> Parts:
@@ -181,16 +155,17 @@ class Engine:
         # Followers look at gangs with those that they start with: groups first. `Intake.read_all` settles them again.
         for complaint in parts.groups.settle(state.dirty.values()):
             self._decide(complaint)
-        for follower in self._followers:
-            follower.cycle_begins(now_ns)
+        for begins in self.features.cycle_begins:
+            begins(now_ns)
         self._set_timed()
         self._wake()
         self._read()
         self._time_out(now_ns)
-        if parts.usage is not None:
-            self._settle_usage(parts.usage)
-        if parts.claims.reservations:
-            parts.expected_starts.forecast(now_ns)
+        woken = [read() for read in self.features.gangs_read]
+        if self.features.reorders:
+            self._queue_units_anew()
+        if any(woken):
+            parts.queues.wake_all()
         return Cycle(parts, now_ns, self._decisions)
 
     def _wake(self) -> None:
@@ -198,9 +173,9 @@ class Engine:
         events, parts = self.state.events, self._parts
         if not events:
             return
-        for part in (parts.evictions, parts.starvation):
-            if events.any_of(part.retried_on):
-                part.retry_all()
+        for retried_on, retry_all in self.features.retry_all:
+            if events.any_of(retried_on):
+                retry_all()
         parts.queues.wake()
         events.clear()
 
@@ -224,15 +199,8 @@ class Engine:
             self._wake()
             self._read()
 
-    def _settle_usage(self, usage: Usage) -> None:
-        """What gangs use from now on is charged. If gangs changed places by it, those behind others may start (G12)."""
-        usage.settle()
-        self._queue_groups_by_usage()
-        if usage.note_ranks():
-            self._parts.queues.wake_all()
-
-    def _queue_groups_by_usage(self) -> None:
-        """Gangs that start together stand where the first of them does, which may be another one now (G12)."""
+    def _queue_units_anew(self) -> None:
+        """Gangs that start together stand where the first of them does, which may be another one now."""
         queues, intake, moved = self._parts.queues, self._parts.intake, False
         for group in self._parts.groups.several():
             unit = intake.unit(group)
@@ -244,8 +212,8 @@ class Engine:
             self._read()
 
     def _set_timed(self) -> None:
-        """While nodes are reserved, gangs of equal requests and different run times are not equal (R8)."""
-        timed = bool(self._parts.claims.reservations) or self._parts.plans
+        """Whether gangs of equal requests and different run times are equal may have changed (R8)."""
+        timed = self.features.separates_run_times()
         if timed == self.state.timed:
             return
         self.state.timed = timed
@@ -259,11 +227,8 @@ class Engine:
     def end(self, cycle: Cycle) -> list[Decision]:
         for evict in self._parts.partial_gangs.evict_timed_out(cycle.now_ns):
             self._decide(evict)
-        self._parts.expected_starts.publish()
-        if self._parts.usage is not None:
-            self._parts.usage.publish()
-        self._parts.later_room.settle()
-        self._parts.later_room.publish()
+        for ends in self.features.cycle_ends:
+            ends()
         self.compact()
         return list(self._decisions)
 
@@ -280,19 +245,12 @@ class Engine:
     def report(self, decision: Decision, uid: str = "", node: str = "") -> None:
         """A write of a decision was refused, or not sent because another one was refused: what was assumed does not
         hold. `uid`, `node`: the pod of that write, and where it was to be bound."""
-        match decision:
-            case SetAside():
-                self._parts.claims.refused(decision.gang, decision.kind, decision.record)
-            case RecordUsage() if self._parts.usage is not None:
-                self._parts.usage.refused(decision.queue)
-            case RecordLapses():
-                self._parts.later_room.refused(decision.queue)
-            case Evict() if uid:
-                self._parts.evictions.refused(uid)
-            case Bind() | TimeOut():
-                task = self.state.tasks.get(uid)
-                if task is not None and (isinstance(decision, TimeOut) or task.node == node):
-                    self.state.forget_assumed(uid)
+        for refused in self.features.refused:
+            refused(decision, uid)
+        if isinstance(decision, Bind | TimeOut):
+            task = self.state.tasks.get(uid)
+            if task is not None and (isinstance(decision, TimeOut) or task.node == node):
+                self.state.forget_assumed(uid)
 
     def adopt_report(self, gang: GangState) -> None:
         """The gang's object says from before a restart that it waits: withdrawn when that no longer holds (G10)."""
@@ -304,18 +262,18 @@ class Engine:
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
-        timers = [timer for follower in self._followers if (timer := follower.due()) is not None]
+        timers = [timer for due in self.features.due if (timer := due()) is not None]
         return min(timers, default=None)
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
-        usage, state = self._parts.usage, self.state
-        unwritten = usage is not None and usage.has_unwritten()
-        return bool(state.dirty or state.unmarked or state.events or unwritten) or self._parts.later_room.is_busy()
+        return bool(
+            self.state.dirty or self.state.unmarked or self.state.events or any(b() for b in self.features.busy)
+        )
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
-        return self._parts.reporter.pending(self._parts.queues.why, self._parts.expected_starts.start_of)
+        return self._parts.reporter.pending(self._parts.queues.why)
 
     def causes(self) -> dict[str, Cause]:
         """By title, what each gang waits for whose minima are not all placed, as it was last found."""
@@ -334,13 +292,7 @@ class Engine:
         why, titles = self.diagnosis(gang), self._parts.titles
         closed = Cycle(self._parts, self.now_ns, []).constraints(gang).closed
         found = details(self.state, gang, why, titles, closed) if closed else details(self.state, gang, why, titles)
-        others: list[tuple[GangState, str]] = []
-        if any(one.reason == RESERVED for one in why.reasons):
-            reserving = self._parts.claims.reservations.gangs()
-            others = [(other, "has nodes reserved that it could use") for other in reserving if other is not gang]
-        if any(one.reason.startswith(SET_ASIDE) for one in why.reasons):
-            keeping = self._parts.partial_allocations.gangs()
-            others += [(other, "cannot get enough, and keeps what it gets (A2)") for other in keeping]
+        others = self.features.in_the_way(gang, why)
         names = dict.fromkeys((titles.of(other, gang.key.namespace), text) for other, text in others)
         kept = tuple(Obstacle("gang", name, text) for name, text in names)
         return msgspec.structs.replace(found, in_the_way=kept + found.in_the_way) if kept else found
@@ -359,8 +311,8 @@ class Engine:
             self.state.touch(gang)
 
     def _gang_gone(self, gang: GangState) -> None:
-        for follower in self._followers:
-            follower.gang_gone(gang)
+        for gone in self.features.gang_gone:
+            gone(gang)
 
 
 def _make_state(config: Config, plugins: Plugins) -> State:

@@ -14,21 +14,16 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter, is_pending, is_reportable
 from enbloc.engine.diagnosis.titles import Titles
-from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.faults import GangsFailed
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import UNSIGNABLE, Feature, Features
 from enbloc.engine.ordering import Band, GangOrder
 from enbloc.engine.partial_gangs import PartialGangs
 from enbloc.engine.placement.request import is_surplus, replacements, request_of
 from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
-from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
-from enbloc.engine.queueing.later_room import LaterRoom
-from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Signature
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
-from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import PODS, least, total
@@ -47,7 +42,7 @@ def _waits(gang: GangState) -> bool:
     return not gang.satisfied and bool(not gang.ready() or gang.total_pending)
 
 
-class Intake(Follower):
+class Intake(Feature):
     def __init__(
         self,
         config: Config,
@@ -56,13 +51,8 @@ class Intake(Follower):
         order: GangOrder,
         queues: SchedulingQueues,
         claims: ClaimsOfAllKinds,
-        partial_allocations: PartialAllocations,
         demand: QueueDemand,
         awaited: AwaitedPods,
-        starvation: Starvation,
-        deadlines: Deadlines,
-        later_room: LaterRoom,
-        evictions: EvictionHistory,
         partial_gangs: PartialGangs,
         reporter: Reporter,
         decide: Callable[[Decision], None],
@@ -75,20 +65,15 @@ class Intake(Follower):
         self._order = order
         self._queues = queues
         self._claims = claims
-        self._partial_allocations = partial_allocations
         self._demand = demand
         self._awaited = awaited
-        self._starvation = starvation
-        self._deadlines = deadlines
-        self._later_room = later_room
-        self._evictions = evictions
         self._partial_gangs = partial_gangs
         self._reporter = reporter
         self._decide = decide
         self._now_ns = 0
         self._groups_to_read: dict[int, Group] = {}
-        self.followers: tuple[Follower, ...] = ()
-        """Those of the engine, in order; set by it."""
+        self.features = Features()
+        """Those of the engine; set by it."""
 
     def cycle_begins(self, now_ns: int) -> None:
         self._now_ns = now_ns
@@ -126,7 +111,7 @@ class Intake(Follower):
                 return diagnosis.timed_out(gang)
             ours = default_scheduler_name(self._config)
             return diagnosis.not_enough_members(gang, self._state.foreign.of(gang.key), ours)
-        return self._later_room.refusal(gang)
+        return self.features.pre_enqueue(gang)
 
     def claim_obstacle(self, gang: GangState, kind: ClaimKind | None = None) -> Diagnosis | None:
         """What makes a gang's claims useless (R7, P3): its own obstacle, requests beyond what the cluster has or its
@@ -236,8 +221,8 @@ class Intake(Follower):
         """Puts a gang into the queue where it belongs, or reports why it is in none."""
         group = self._groups.of(gang)
         self._partial_gangs.update(gang)
-        for follower in self.followers:
-            follower.gang_read(gang)
+        for read in self.features.gang_read:
+            read(gang)
         is_over = gang.status.finished or (group is None and self._lacks_nothing(gang))
         if is_over and not gang.total_pending:
             self._queues.remove(gang)
@@ -359,15 +344,9 @@ class Intake(Follower):
             return
         whatever = waiting if gang.spec.tree is not None and not for_surplus else wanted  # T0: of any choice
         asked = signature.asked_by(self._state, gang, whatever)
+        signed = self.features.sign(gang)
         is_unlike_others = (
-            asked.stateful
-            or gang.spec.later
-            or gang.spec.waves
-            or gang.spec.tree is not None
-            or self._claims.of(gang, ClaimKind.WAVE)
-            or self._partial_allocations.applies_to(gang)
-            or self._claims.of(gang, ClaimKind.RESERVE)
-            or self._claims.of(gang, ClaimKind.PREEMPT)
+            asked.stateful or gang.spec.later or gang.spec.waves or gang.spec.tree is not None or UNSIGNABLE in signed
         )
         queue = self._queues.placement
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
@@ -375,10 +354,9 @@ class Intake(Follower):
         own = signature.own_facts(gang, whatever, self._claims.reservations) if is_unlike_others else None
         never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
         times = signature.times_of(self._state, wanted)
-        outranks = gang.priority if self._claims.reservations else 0  # R5: which reserved nodes are closed to it
         band = Band.SURPLUS if for_surplus else Band.MINIMA
         facts = (
-            own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times, outranks,
+            own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times, signed,
             signature.place_of(gang),
         )  # fmt: skip
         alike = Signature(
@@ -394,8 +372,8 @@ class Intake(Follower):
         first = unit[0]
         alike = signature.of_unit(self._state, unit, holds, self._claims.reservations)
         self._queues.put_unit(unit, others, self._order(first), alike)
-        self._starvation.retry(first)  # earlier failures were those of other gangs together
-        self._evictions.retry(first)
+        for read in self.features.unit_read:
+            read(unit)
 
     def requeue_if_unlike(self, gang: GangState) -> EquivalenceClass | None:
         """If other pods' placements have come to matter to a gang that shares an equivalence class (the others may
@@ -419,8 +397,7 @@ class Intake(Follower):
         if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
             self._let_in(gang)
             return
-        is_overdue = self._starvation.is_starving(gang) or self._deadlines.has_passed(gang)
-        alike = signature.at_admission(self._state, gang, is_overdue)
+        alike = signature.at_admission(self._state, gang, self.features.sign_at_admission(gang))
         equivalence = self._queues.put(self._queues.admission, gang, self._order(gang), alike)
         self._queues.share_diagnosis(gang, equivalence, of_gang=True)
 

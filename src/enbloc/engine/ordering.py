@@ -59,7 +59,6 @@ class GangOrder:
     def __init__(self, state: State, plugins: Plugins) -> None:
         self._state = state
         self._plugins = plugins
-        self._fair = plugins.fair
 
     def __call__(self, gang: GangState, band: Band = Band.MINIMA) -> Order:
         """The order of a gang inside its queue."""
@@ -75,7 +74,7 @@ class GangOrder:
         spec = gang.spec
         is_last = band is Band.SURPLUS and not (gang.satisfied and spec.leftovers_in_turn)
         is_whole = gang.partial_since_ns is None
-        account = self._fair.account_of(gang) if self._fair is not None else ""
+        account = "".join(of(gang) for of in self._plugins.accounts)
         return Order(keys, is_last, is_whole, spec.created_ns, spec.key.namespace, spec.title, band, account)
 
     def across_queues(self, gang: GangState) -> OrderAcrossQueues:

@@ -11,7 +11,7 @@ from typing import Final
 
 from enbloc.engine.decisions import Evict, Marked
 from enbloc.engine.events import EventKind
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.placement.request import waits_for
 from enbloc.engine.state.groups import STARTED, Group, Groups, bound_by_role, mark_left, minima_are_bound
 from enbloc.engine.state.state import State
@@ -157,7 +157,7 @@ def mark_others(gang: GangState) -> list[Marked]:
     return [Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered) for heir in heirs]
 
 
-class PartialGangs(Follower):
+class PartialGangs(Feature):
     """The partially bound gangs."""
 
     def __init__(self, state: State, groups: Groups, timeout_ns: int) -> None:
@@ -169,6 +169,9 @@ class PartialGangs(Follower):
         self._cycles = 0
 
     def __bool__(self) -> bool:
+        return bool(self._gangs)
+
+    def constrains_by_order(self) -> bool:
         return bool(self._gangs)
 
     def due(self) -> int | None:

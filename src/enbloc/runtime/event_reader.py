@@ -148,7 +148,7 @@ class EventReader:
                 state.put_volume(kind, obj, gone)
             case _:
                 if event.kind == RESOURCE_QUOTA:
-                    self.engine.parts.later_room.observe_quota(obj, gone)
+                    self._on_queues.observe_quota(obj, gone)
                 self._apply(self._registry.observe(event))
                 self._read_complaints(obj, gone)
 

@@ -9,6 +9,8 @@ from enbloc.api.meta import Obj, annotations_of, name_of, uid_of
 from enbloc.api.writes import Patch
 from enbloc.engine.cycle import Parts
 from enbloc.engine.decisions import RecordLapses, RecordUsage
+from enbloc.engine.features.later_room import LaterRoom
+from enbloc.engine.features.usage import Usage
 from enbloc.gangs import lapse_records, usage_records
 from enbloc.runtime.own_records import OwnRecords
 from enbloc.runtime.write_plans import Step, WritePlan
@@ -16,8 +18,8 @@ from enbloc.runtime.write_plans import Step, WritePlan
 
 class RecordsOnQueues:
     def __init__(self, parts: Parts, records: OwnRecords) -> None:
-        self._usage = parts.usage
-        self._later_room = parts.later_room
+        self._usage = parts.features.find(Usage)
+        self._later_room = parts.features.find(LaterRoom)
         self._records = records
         self._queues: dict[str, Obj] = {}
 
@@ -26,14 +28,19 @@ class RecordsOnQueues:
         name, annotations = name_of(queue), annotations_of(queue)
         if gone:
             self._queues.pop(name, None)
-            self._later_room.forget(name)
-            if self._usage is not None:
-                self._usage.forget(name)
+            for feature in (self._usage, self._later_room):
+                if feature is not None:
+                    feature.forget(name)
             return
         self._queues[name] = queue
-        self._later_room.observe(name, lapse_records.read(annotations.get(lapse_records.ANNOTATION)))
+        if self._later_room is not None:
+            self._later_room.observe(name, lapse_records.read(annotations.get(lapse_records.ANNOTATION)))
         if self._usage is not None:
             self._usage.observe(name, usage_records.read(annotations.get(usage_records.ANNOTATION)))
+
+    def observe_quota(self, obj: Obj, gone: bool) -> None:
+        if self._later_room is not None:
+            self._later_room.observe_quota(obj, gone)
 
     def write(self, decision: RecordUsage | RecordLapses) -> Iterator[WritePlan]:
         queue = self._queues.get(decision.queue)

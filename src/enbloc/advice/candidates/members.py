@@ -13,6 +13,7 @@ from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, name_of
 from enbloc.api.quotas import quota_of
 from enbloc.api.reasons import PendingReason
+from enbloc.engine.features.later_room import LaterRoom
 from enbloc.units import format_amount, format_quantity, parse_quantity
 
 NATIVE_GROUP = "PodGroup.scheduling.k8s.io"
@@ -134,7 +135,8 @@ def within_quota(case: Case) -> Candidates:
 def _quota_need(case: Case, quota: Obj, key: str) -> int:
     """What the missing pods, or those that room is claimed for, add to one key of a quota, in nano-units."""
     if case.why.reason is PendingReason.CLAIM_NOT_ALLOWED:
-        return case.engine.parts.later_room.charge(quota_of(quota), case.gang)[key]
+        later_room = case.engine.features.find(LaterRoom)
+        return later_room.charge(quota_of(quota), case.gang)[key] if later_room is not None else 0
     name = key.removeprefix("requests.").removeprefix("limits.")
     total = 0
     for role, spec in case.roles.items():

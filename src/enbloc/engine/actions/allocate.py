@@ -4,89 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from operator import attrgetter
 
 from enbloc.engine.actions import later_waves
-from enbloc.engine.actions.deadlocks import resolve_deadlock
 from enbloc.engine.actions.gang_groups import hold_apart, start, start_whole
-from enbloc.engine.actions.planned_starts import place_in_plan
 from enbloc.engine.actions.queue_loop import serve_all
-from enbloc.engine.actions.reserve import mend
 from enbloc.engine.claims.room import take_reserved
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.request import PlacementRequest, is_surplus, replacements, request_of
+from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
 from enbloc.engine.placement.sub_groups import sub_groups
-from enbloc.engine.queueing.scheduling_queue import Head, SchedulingQueue
+from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import WAITS, GangState, Task, pending_tasks
 
 
 def run(cycle: Cycle) -> None:
     place_all(cycle, cycle.queues.placement)
-    if cycle.claims.blocked:
-        cycle.claims.blocked = False
-        resolve_deadlock(cycle, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
-    for gang, why in cycle.parts.partial_allocations.roll_back():
-        cycle.reporter.report(gang, why, of_gang=False)  # pods that had a place until now say it too
 
 
 def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
     """Serves the gangs of a scheduling queue."""
-    cycle.parts.partial_allocations.wake_gangs(queue)
-    easy = cycle.parts.easy
-    if cycle.parts.conservative is not None and queue is cycle.queues.placement:
-        place_in_plan(cycle, cycle.parts.conservative, serve)
-        return
-    if easy is None or queue is not cycle.queues.placement:
-        serve_all(cycle, queue, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
-        return
-    easy.heads, easy.put_off = {}, {}
+    features = cycle.features
+    for begins in features.serving_begins:
+        begins(cycle, queue)
+    serve_all(cycle, queue, lambda gang: _serve(cycle, queue, gang))
+    for ends in features.serving_ends:
+        ends(cycle, queue)
 
-    def serve_behind_head(gang: GangState) -> Diagnosis | None:
-        failure = serve(cycle, gang, behind_head(cycle, gang, len(cycle.served)))
-        is_put_off = failure is not None and failure.lacks_room and bool(cycle.parts.awaited.above(gang.priority))
-        easy.note(gang, is_put_off=is_put_off)
+
+def _serve(cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> Diagnosis | None:
+    """The turn of a gang, or of the group that it starts with; a diagnosis says why it failed."""
+    features = cycle.features
+    constraints = features.pre_filter(cycle, queue, gang, cycle.constraints(gang))
+    failure = attempt_unit(cycle, gang, constraints)
+    if failure is not None and not features.post_filter(cycle, queue, gang, constraints, failure):
         return failure
-
-    serve_all(cycle, queue, serve_behind_head)
-    for name in {equivalence.queue for equivalence in queue.equivalences()}:
-        head = first_waiting(cycle, name)
-        if head is not None:
-            easy.shadow(head, cycle.constraints(head), cycle.now_ns, len(cycle.served))
-    cycle.parts.expected_starts.set_heads(easy.heads, cycle.now_ns)
-
-
-def behind_head(cycle: Cycle, gang: GangState, position: object) -> Constraints:
-    """EASY: a gang behind the first that waits in its queue must not delay it. The forecast is reused while `position`
-    is equal."""
-    constraints, easy = cycle.constraints(gang), cycle.parts.easy
-    if easy is None:
-        return constraints
-    head = first_waiting(cycle, gang.spec.queue)
-    band = Band.SURPLUS if is_surplus(gang) else Band.MINIMA
-    if head is None or cycle.order(head) >= cycle.order(gang, band):
-        return constraints
-    shadow = easy.shadow(head, cycle.constraints(head), cycle.now_ns, position)
-    return constraints._replace(shadow=shadow)
-
-
-def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
-    """The first gang of a queue that was attempted and did not fit, or was put off for the room of awaited pods."""
-    easy = cycle.parts.easy
-    put_off = easy.put_off.values() if easy is not None else ()
-    heads = [Head(cycle.order(gang), gang) for gang in put_off if gang.spec.queue == queue]
-    found = min(heads, key=attrgetter("order"), default=None)
-    for equivalence in cycle.queues.placement.in_queue(queue):
-        why = equivalence.diagnosis
-        head = equivalence.head() if equivalence.unschedulable and why is not None and why.lacks_room else None
-        if head is not None and head.order.band is Band.MINIMA and (found is None or head.order < found.order):
-            found = head
-    return found.gang if found is not None else None
+    for bound in features.post_bind:
+        bound(cycle, queue, gang)
+    return None
 
 
 def places_singly(gang: GangState) -> bool:
@@ -94,54 +52,22 @@ def places_singly(gang: GangState) -> bool:
     return gang.satisfied or (gang.ready() and not gang.total_held)
 
 
-def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
-    """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
-    group = cycle.groups.of(gang)
-    if group is not None and not places_singly(gang) and not cycle.intake.may_start(group):
-        return hold_apart(cycle, group, constraints)
+def attempt_unit(cycle: Cycle, gang: GangState, constraints: Constraints, *, holds: bool = True) -> Diagnosis | None:
+    """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed. `holds`: whether a
+    NonStrict group that does not fit holds what does."""
     if places_singly(gang):
-        failure = _place_singly(cycle, gang, constraints)
-    elif group is None or has_room_for_its_wave(cycle, gang):
-        failure = _place_minima(cycle, gang, constraints)
-    else:
-        failure = start(cycle, group, constraints)
-    if failure is not None and cycle.claims.reservations and _try_reserved_nodes(cycle, gang, constraints):
-        return None
-    if failure is not None and any(map(cycle.claims.has_any, cycle.groups.mates(gang))):
-        cycle.claims.blocked = True
-    return failure
+        return _place_singly(cycle, gang, constraints)
+    group = cycle.groups.of(gang)
+    if group is not None and not cycle.intake.may_start(group):
+        return hold_apart(cycle, group, constraints)
+    if group is None or has_room_for_its_wave(cycle, gang):
+        return _place_minima(cycle, gang, constraints)
+    return start(cycle, group, constraints) if holds else start_whole(cycle, group, constraints)
 
 
 def has_room_for_its_wave(cycle: Cycle, gang: GangState) -> bool:
     """Whether its group has started, and room was claimed then for the wave that waits: it starts by itself (D5)."""
     return bool(gang.covered and cycle.claims.waves.of(gang))
-
-
-def _try_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Constraints) -> bool:
-    """R5: a gang that fits only on nodes reserved for gangs of lower priority is bound there: its minima, or
-    replacements of lost members, not surplus. Nodes of the lowest priority are tried first. Whether it fits."""
-    group = cycle.groups.of(gang) if not gang.satisfied else None
-    unit = cycle.intake.unit(group) if group is not None else [gang]
-    if not unit or gang.ready() or gang.missing():
-        return False
-    reservations, partial_allocations = cycle.claims.reservations, cycle.parts.partial_allocations
-    below = min(one.priority for one in unit)
-    levels = sorted({one.priority for one in reservations.gangs() if one.priority < below})
-    kept = bool(levels) and partial_allocations.suspend(gang)
-    for level in levels:
-        lower = reservations.lower_than(level + 1)
-        there = cycle.constraints(gang, lower)._replace(shadow=constraints.shadow)
-        if gang.satisfied:
-            failure = _place_singly(cycle, gang, there)
-        else:
-            failure = _place_minima(cycle, gang, there) if group is None else start_whole(cycle, group, there)
-        if failure is None:
-            mend(cycle, lower, unit)
-            return True
-        partial_allocations.suspend(gang)
-    if kept:  # as before: it keeps what it can get beside the reserved nodes (A2)
-        _place_minima(cycle, gang, constraints)
-    return False
 
 
 def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
@@ -169,7 +95,7 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
         if failure is None:
             cycle.intake.queue(gang)
         return failure
-    waves, partial_allocations = cycle.claims.waves, cycle.parts.partial_allocations
+    waves = cycle.claims.waves
     freed = cycle.freed([gang])
     lacks_room = bool(freed) and waves.lacks_room(gang)
     transaction = Transaction(cycle.state)
@@ -182,19 +108,15 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
         waves.lift(transaction, gang)
         later = [*taken, *later]
     lifted += cycle.take_claimed_room(transaction, gang, later)
-    keep = partial_allocations.applies_to(gang)
-    failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
+    failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints)
     cycle.restore(transaction, lifted)
-    if failure is not None and freed and not places and not keep:
+    if failure is not None and freed and not places:
         lifted, taken = _take_places(cycle, transaction, request)  # the attempt has undone it
         asked = [request._replace(later=later)]
         failure = None if cycle.attempt_where_freed(asked, freed, transaction, constraints) else failure
         cycle.restore(transaction, lifted)
     if failure is not None:
-        if keep:
-            partial_allocations.keep(gang, transaction, failure)
         return failure
-    partial_allocations.release(gang)
     failure = later_waves.why_unrecordable(cycle, gang, later)
     if failure is not None:
         transaction.rollback()

@@ -11,6 +11,7 @@ from enbloc.engine.cycle import Cycle
 from enbloc.engine.decisions import Reason
 from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, Diagnosis, shown
 from enbloc.engine.eviction.rules import ByShare
+from enbloc.engine.features.deadlines import Deadlines
 from enbloc.engine.queueing.demand import PREEMPTING, RECLAIMING, STARVING
 from enbloc.engine.tables.resources import PODS, Ints, total
 from enbloc.engine.tables.tasks import GangState
@@ -79,7 +80,8 @@ NOTHING_FREED = Freed({})
 
 def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[str, Freed]]:
     """Grounds on which a gang may be enqueued beyond free resources, and what could be freed for it (M6)."""
-    if cycle.parts.deadlines.has_passed(gang):
+    deadlines = cycle.features.find(Deadlines)
+    if deadlines is not None and deadlines.has_passed(gang):
         yield STARVING, Freed(None, may_exceed_cluster=True)
     if cycle.parts.starvation.is_starving(gang):
         yield STARVING, Freed(None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from enbloc.engine.actions.allocate import serve
+from enbloc.engine.actions.allocate import attempt_unit
 from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.actions.min_resources import min_resources, shortage
 from enbloc.engine.actions.queue_loop import is_blocked
@@ -294,7 +294,7 @@ def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequen
             chosen = others
     for one in chosen:
         one.release(cycle.claims, cycle.titles, unit[0])
-    failure = serve(cycle, unit[0], cycle.constraints(unit[0]))
+    failure = attempt_unit(cycle, unit[0], cycle.constraints(unit[0]))
     assert failure is None, f"{unit[0]} was planned and not placed: {failure}; {unit[0].story}"
     return True
 

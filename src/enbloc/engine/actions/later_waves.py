@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.features.later_room import LaterRoom
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.listing import plural
 
@@ -22,5 +23,6 @@ def claim(cycle: Cycle, gang: GangState, taken: Sequence[Task], later: Sequence[
     """The claim is written before any Binding relies on it. Others of its namespace may claim less then (S9)."""
     if later:
         cycle.claims.waves.keep(gang, taken, later, cycle.now_ns)
-        for other in cycle.parts.later_room.outdated():
+        later_room = cycle.features.find(LaterRoom)
+        for other in later_room.outdated() if later_room is not None else ():
             cycle.intake.read(other)

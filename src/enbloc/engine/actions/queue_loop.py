@@ -75,8 +75,8 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         if failure is not None:
             cycle.queues.mark_unschedulable(queue, equivalence, failure, of_gang=order.band is Band.MINIMA)
             continue
-        if cycle.parts.usage is not None:
-            heapq.heapify(line)  # the account of the gang uses more now (G12)
+        if cycle.features.reorders:
+            heapq.heapify(line)
         _line_up(queue, line, equivalence)
         for mate in cycle.groups.mates(gang):  # they wait again, for their surplus
             again = cycle.queues.equivalence_of(mate)
@@ -92,8 +92,7 @@ class _Failures:
 
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
-        parts = cycle.parts
-        self._counts = not parts.plans and not parts.partial_gangs and not cycle.claims.reservations
+        self._counts = not cycle.features.constrains_by_order()
         self._found: dict[Hashable, Diagnosis] = {}
         self._as_of = -1
 

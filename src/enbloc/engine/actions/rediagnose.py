@@ -6,20 +6,15 @@ meanwhile less room, or another reason, may be left on the nodes. Code that show
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import msgspec
 
-from enbloc.engine.actions.allocate import asked_singly, behind_head, places_singly, try_singly
+from enbloc.engine.actions.allocate import asked_singly, places_singly, try_singly
 from enbloc.engine.actions.enqueue import refusal
 from enbloc.engine.actions.gang_groups import why_incomplete, why_not_whole
-from enbloc.engine.actions.planned_starts import Plans
 from enbloc.engine.actions.queue_loop import blocker
 from enbloc.engine.cycle import Cycle, Turn
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import next_to_be_attempted
 from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints
@@ -31,27 +26,24 @@ from enbloc.engine.tables.tasks import GangState
 
 def rediagnose(cycle: Cycle) -> None:
     """A class that would fit by now keeps its diagnosis: what it waits for is not room."""
-    queues, backfill = cycle.queues, cycle.parts.conservative
-    plans = Plans(cycle, backfill) if backfill is not None else None
+    queues = cycle.queues
     for queue in queues.all():
         for head, equivalence in _in_order(queue):
             with Turn(cycle, head.gang):
-                why = _of_class(cycle, queue, head, plans)
+                why = _of_class(cycle, queue, head)
                 if why is not None:
                     queues.diagnose_anew(equivalence, why)
 
 
-def _of_class(cycle: Cycle, queue: SchedulingQueue, head: Head, plans: Plans | None) -> Diagnosis | None:
-    queues = cycle.queues
+def _of_class(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | None:
+    features, gang = cycle.features, head.gang
     why = _behind(cycle, queue, head)
     if why is not None:
         return why
-    if queue is queues.admission:
-        return refusal(cycle, head.gang)
-    in_plan = plans.constraints(head.gang) if plans is not None and queue is queues.placement else None
-    with _partly_allocated(cycle, head):
-        constraints = in_plan or _constraints(cycle, head.gang, in_backfill=queue is queues.best_effort)
-        return _why_not(cycle, head.gang, constraints)
+    if queue is cycle.queues.admission:
+        return refusal(cycle, gang)
+    with features.during_turn(cycle, head):
+        return _why_not(cycle, gang, features.pre_filter(cycle, queue, gang, cycle.constraints(gang)))
 
 
 def _in_order(queue: SchedulingQueue) -> list[tuple[Head, EquivalenceClass]]:
@@ -62,10 +54,6 @@ def _in_order(queue: SchedulingQueue) -> list[tuple[Head, EquivalenceClass]]:
         if head is not None and equivalence.unschedulable:
             found.append((head, equivalence))
     return sorted(found, key=lambda entry: entry[0].order)
-
-
-def _constraints(cycle: Cycle, gang: GangState, *, in_backfill: bool) -> Constraints:
-    return cycle.constraints(gang) if in_backfill else behind_head(cycle, gang, cycle)
 
 
 def _behind(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | None:
@@ -82,23 +70,6 @@ def _behind(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | Non
         for mate in cycle.groups.mates(gang)
     }
     return each[gang.key] if len(each) == 1 else msgspec.structs.replace(each[gang.key], of_gangs=each)
-
-
-@contextmanager
-def _partly_allocated(cycle: Cycle, head: Head) -> Iterator[None]:
-    """While it lasts, what gangs before this one keep to the end of a cycle counts as used (A2, decision 0018)."""
-    across_queues, mates = cycle.order.across_queues, {mate.key for mate in cycle.groups.mates(head.gang)}
-    partial_allocations = cycle.parts.partial_allocations
-    for other in sorted(cycle.parts.partial_allocations.gangs(), key=across_queues):
-        if other.key not in mates and across_queues(other) < across_queues(head.gang)._replace(order=head.order):
-            transaction = Transaction(cycle.state)
-            cycle.take_claimed_room(transaction, other, cycle.claims.waves.later_tasks(other))
-            why = attempt(cycle.placer, [request_of(other)], transaction, cycle.constraints(other), keep=True)
-            partial_allocations.keep(other, transaction, why or next_to_be_attempted(other))
-    try:
-        yield
-    finally:
-        partial_allocations.roll_back()
 
 
 def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:

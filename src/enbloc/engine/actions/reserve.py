@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, TypeVar
 
 import numpy as np
@@ -17,7 +17,8 @@ from enbloc.engine.claims.placeholders import is_claim
 from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
 from enbloc.engine.cycle import Cycle, Turn
 from enbloc.engine.events import EventKind
-from enbloc.engine.placement.attempt import runs
+from enbloc.engine.features.expected_start import ExpectedStarts
+from enbloc.engine.placement.attempt import runs, walk
 from enbloc.engine.placement.constraints import UNCONSTRAINED
 from enbloc.engine.placement.domain_choices import domain_choices
 from enbloc.engine.placement.domains import is_constrained
@@ -41,7 +42,9 @@ def run(cycle: Cycle) -> None:
         with Turn(cycle, unit[0]):
             if not _is_settled(cycle, unit):
                 _serve(cycle, unit)
-    cycle.parts.expected_starts.forecast(cycle.now_ns)
+    expected = cycle.features.find(ExpectedStarts)
+    if expected is not None:
+        expected.forecast(cycle.now_ns)
 
 
 def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
@@ -293,18 +296,14 @@ class _Plan:
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
         request, later = waits_for(gang), self._cycle.claims.waves.later_tasks(gang)
-        short = request.short
         found: list[Place] = []
-        for run in chain(runs(self._state, request.needed), runs(self._state, later)):
-            placed = self._claim(run, len(run), moved)
-            if len(placed) < len(run):
-                return None
-            found += placed
-        for run in runs(self._state, request.rest):
-            placed = self._claim(run, min(short, len(run)), moved) if short else []
-            short -= len(placed)
-            found += placed
-        return found if not short else None
+
+        def place(run: Sequence[Task], count: int) -> int:
+            placed = self._claim(run, count, moved)
+            found.extend(placed)
+            return len(placed)
+
+        return found if walk(self._state, request._replace(later=later), place) else None
 
     def _claim(self, run: Sequence[Task], count: int, moved: list[Place]) -> list[Place]:
         """The nearest rows for the first tasks of a run. A row is only less near the more is claimed of it, so of

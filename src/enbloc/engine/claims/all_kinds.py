@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 from enbloc.engine.claims.evicted_gangs import EvictedGangs
 from enbloc.engine.claims.holds import Holds
@@ -10,9 +10,12 @@ from enbloc.engine.claims.nominations import Nominations
 from enbloc.engine.claims.registry import ClaimRegistry, Decide
 from enbloc.engine.claims.reservations import Reservations
 from enbloc.engine.claims.waves import Waves
+from enbloc.engine.diagnosis.diagnosis import RESERVED, Diagnosis
+from enbloc.engine.feature import UNSIGNABLE
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.gangs.claim_records import ClaimKind
 
 
 class ClaimsOfAllKinds(ClaimRegistry):
@@ -26,6 +29,24 @@ class ClaimsOfAllKinds(ClaimRegistry):
         self.nominations = Nominations(state, self, self.evicted)
         for policy in (self.waves, self.holds, self.reservations, self.nominations, self.evicted):
             self.add_policy(policy)
+
+    def sign(self, gang: GangState) -> Hashable:
+        """A gang with room of its own is equal to no other. Its priority decides which reserved nodes it uses (R5)."""
+        if any(self.of(gang, kind) for kind in (ClaimKind.WAVE, ClaimKind.RESERVE, ClaimKind.PREEMPT)):
+            return UNSIGNABLE
+        return gang.priority if self.reservations else 0
+
+    def separates_run_times(self) -> bool:
+        return bool(self.reservations)
+
+    def constrains_by_order(self) -> bool:
+        return bool(self.reservations)
+
+    def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
+        if any(one.reason == RESERVED for one in why.reasons):
+            for other in self.reservations.gangs():
+                if other is not gang:
+                    yield other, "has nodes reserved that it could use"
 
     def reserved(self, gang: GangState) -> Mapping[str, str]:
         """Task UID → node."""

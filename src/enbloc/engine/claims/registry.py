@@ -18,7 +18,7 @@ from enbloc.engine.claims.claim import RECREATION_NS, Claim, Ending
 from enbloc.engine.decisions import RECORD_REMOVED, Complain, Decision, SetAside
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import WAITS, GangState
 from enbloc.gangs import claim_records
@@ -80,7 +80,7 @@ class _Written:
         self.before = before
 
 
-class ClaimRegistry(Follower):
+class ClaimRegistry(Feature):
     def __init__(self, state: State, decide: Decide) -> None:
         self._state = state
         self._decide = decide
@@ -95,8 +95,6 @@ class ClaimRegistry(Follower):
         """Claims that have ended and whose records are left: the write that would have removed them was refused."""
         self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
         """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
-        self.blocked = False
-        """Whether a gang with claims was attempted in vain since deadlocks were last looked for (K12)."""
         self._notes: dict[GangKey, dict[ClaimKind, str]] = {}
         """What gangs say of claims that they do not have, until they start."""
         self._unrecorded: set[tuple[GangKey, ClaimKind]] = set()
@@ -372,7 +370,11 @@ class ClaimRegistry(Follower):
         gang.assume(claims=others if record is None else {**others, kind: record})
         self._decide(SetAside(gang.key, kind, record, reason, message))
 
-    def refused(self, key: GangKey, kind: ClaimKind, record: Record | None) -> None:
+    def refused(self, decision: Decision, uid: str) -> None:
+        if isinstance(decision, SetAside):
+            self._not_written(decision.gang, decision.kind, decision.record)
+
+    def _not_written(self, key: GangKey, kind: ClaimKind, record: Record | None) -> None:
         """A record could not be written: nothing relies on the claim. What was written before it counts again. A claim
         whose record could not be removed has ended all the same: the record is removed again."""
         written = self._written.get((key, kind))

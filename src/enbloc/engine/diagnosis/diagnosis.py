@@ -75,7 +75,12 @@ class Diagnosis(msgspec.Struct, frozen=True):
     @property
     def lacks_room(self) -> bool:
         """Whether room would let the gang start: its queue, or a gang of its group, may keep it waiting instead."""
-        return not self.of_queue and self.reason is not PendingReason.GROUP_NOT_READY
+        return not self.of_queue and not self.waits_for_gangs
+
+    @property
+    def waits_for_gangs(self) -> bool:
+        """Whether gangs that it starts with are not complete: it was not attempted."""
+        return self.reason is PendingReason.GROUP_NOT_READY
 
     @property
     def lacks_members(self) -> bool:

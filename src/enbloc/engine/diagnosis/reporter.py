@@ -14,7 +14,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.impossible import Impossibilities
 from enbloc.engine.diagnosis.partial_fit import fragments
 from enbloc.engine.diagnosis.rewrites import Report, Rewrites
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature, Features
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.faults import last_line
@@ -24,10 +24,6 @@ from enbloc.units import SECOND
 
 NUMBERS_EVERY_NS: Final = 30 * SECOND
 """A text of which only numbers changed is written at most this often, and never on every pod (G10)."""
-_BY_ORDER: Final = frozenset(
-    {PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES, PendingReason.BLOCKED_BY_FIFO}
-)
-"""Reasons of gangs that would have started if others were not served first."""
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:[numkKMGTPE]i?)?(?![\w-])")
 
 
@@ -62,7 +58,7 @@ class _Reported:
         """UID → reason of the pods that say so; `None`: not reported with this text."""
 
 
-class Reporter(Follower):
+class Reporter(Feature):
     def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
         self._state = state
         self._decide = decide
@@ -75,10 +71,10 @@ class Reporter(Follower):
         """Gangs that say the same as before of other numbers of pods, or behind another gang."""
         self._pods = Rewrites()
         """The same of their pods."""
-        self.usage_note: Callable[[GangState], str] | None = None
-        """What the account of a gang has used, if that makes it wait longer (G12); set by the engine."""
         self.surplus: Callable[[GangState], Set[str]] | None = None
         """UIDs of pending tasks that a gang does not need to start; set by the engine: requests are made above."""
+        self.features = Features()
+        """Those of the engine; set by it."""
         self.claims: ClaimedRoom | None = None
         """Set by the engine: claims are made above this floor."""
 
@@ -241,8 +237,7 @@ class Reporter(Follower):
 
     def _completion(self, gang: GangState, why: Diagnosis) -> Callable[[str], str]:
         """What is added to each message of the gang: it has one for each role, and what is added is the same."""
-        note = self.usage_note(gang) if self.usage_note is not None and why.reason in _BY_ORDER else ""
-        added = [f"; {note}"] if note else []
+        added = [f"; {note}" for note in self.features.explain(gang, why.reason)]
         if proved := self._impossibilities.of(gang, why.reason):
             added.append(f". {proved}")
         added += [f"; {one}" for one in self._story(gang)]
@@ -288,9 +283,7 @@ class Reporter(Follower):
                 found[gang.spec.title] = cause_of(why.reason, why.reasons, why.level)
         return found
 
-    def pending(
-        self, why_of: Callable[[GangState], Diagnosis | None], start_of: Callable[[GangState], int | None]
-    ) -> list[Pending]:
+    def pending(self, why_of: Callable[[GangState], Diagnosis | None]) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         found = []
         known: dict[tuple[int, int], str] = {}
@@ -315,7 +308,7 @@ class Reporter(Follower):
                     tuple(why.reasons),
                     gang.spec.queue,
                     gang.priority,
-                    start_of(gang),
+                    self.features.expected_start(gang),
                 )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))

@@ -22,14 +22,14 @@ from enbloc.engine.eviction.victims import (
     disruption,
     order_key,
 )
-from enbloc.engine.placement.attempt import Placer, runs
+from enbloc.engine.placement.attempt import Placer, walk
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.domains import part_of
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Ints, total
-from enbloc.engine.tables.tasks import Task, TaskStatus
+from enbloc.engine.tables.tasks import Task
 
 
 class GreedyPlan:
@@ -67,16 +67,7 @@ class GreedyPlan:
         return True
 
     def _place_all(self, requests: Sequence[PlacementRequest]) -> bool:
-        for request in requests:
-            for run in runs(self._state, _pending(request.must)):
-                if self._place(run, len(run)) < len(run):
-                    return False
-            short = request.short - sum(task.status is TaskStatus.ASSUMED for task in request.rest)
-            for run in runs(self._state, _pending(request.rest)):
-                short -= self._place(run, min(short, len(run))) if short > 0 else 0
-            if short > 0:
-                return False
-        return True
+        return all(walk(self._state, request.remaining(), self._place) for request in requests)
 
     def _place(self, run: Sequence[Task], count: int) -> int:
         """Places the first `count` tasks of a run: in free room first, then in room that is made place by place."""
@@ -280,10 +271,6 @@ class GreedyPlan:
         return all(
             not reserved[column] or int(free[column]) - amount >= reserved[column] for column, amount in used.items()
         )
-
-
-def _pending(tasks: Sequence[Task]) -> list[Task]:
-    return [task for task in tasks if task.status is TaskStatus.PENDING]
 
 
 def _covered(lacking: dict[int, int]) -> bool:

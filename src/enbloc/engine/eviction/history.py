@@ -11,7 +11,7 @@ from enbloc.engine.eviction.disruptions import Disruptions
 from enbloc.engine.eviction.elastic import ElasticMembers
 from enbloc.engine.eviction.evictable import Evictable
 from enbloc.engine.eviction.immunity import Immunity
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
@@ -29,7 +29,7 @@ class EvictedFor(Protocol):
     def has(self, gang: GangState, victim: GangKey) -> bool: ...
 
 
-class EvictionHistory(Follower):
+class EvictionHistory(Feature):
     """Which tasks may be evicted now, which gangs were evicted for which, and for which gangs no plan was found."""
 
     retried_on = BEYOND_ROOM
@@ -110,6 +110,9 @@ class EvictionHistory(Follower):
         self._failed.pop(("preempt", gang.key), None)
         self._failed.pop(("reclaim", gang.key), None)
 
+    def unit_read(self, unit: Sequence[GangState]) -> None:
+        self.retry(unit[0])  # earlier failures were those of other gangs together
+
     def retry_all(self) -> None:
         """An event of `retried_on` happened: the facts that failed plans are kept with do not show it."""
         self._failed.clear()
@@ -157,8 +160,10 @@ class EvictionHistory(Follower):
         self._state.evict(task)
         self._decide(Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key))
 
-    def refused(self, uid: str) -> None:
+    def refused(self, decision: Decision, uid: str) -> None:
         """The API refused an eviction: plans exclude this task for `REFUSED_FOR_NS`."""
+        if not uid or not isinstance(decision, Evict):
+            return
         self._refused_until_ns[uid] = self._now_ns + REFUSED_FOR_NS
         self._state.unevict(uid)
         self._state.events.add(EventKind.VICTIMS_CHANGED)

@@ -268,18 +268,33 @@ def _place_request(
     beyond_failures: bool = False,
 ) -> bool:
     """Places all of it, up to the first task that does not fit, or with `beyond_failures` all that fits."""
+
+    def place(run: Sequence[Task], count: int) -> int:
+        return placer.place(transaction, run, count, constraints)
+
+    return walk(placer.state, request, place, beyond_failures=beyond_failures)
+
+
+def walk(
+    state: State,
+    request: PlacementRequest,
+    place: Callable[[Sequence[Task], int], int],
+    *,
+    beyond_failures: bool = False,
+) -> bool:
+    """The one order in which a request is placed, whatever "place" means (O1): what role minima need, later waves, and
+    of the rest as many as the total is short of. Whether all of it was placed."""
     whole = True
-    for run in chain(runs(placer.state, request.needed), runs(placer.state, request.later)):
-        if placer.place(transaction, run, len(run), constraints) < len(run):
+    for run in chain(runs(state, request.needed), runs(state, request.later)):
+        if place(run, len(run)) < len(run):
             if not beyond_failures:
                 return False
             whole = False
     short = request.short
-    for run in runs(placer.state, request.rest):
+    for run in runs(state, request.rest):
         if short == 0:
             break
-        # A task that does not fit is skipped: others may make up the total (G3).
-        short -= placer.place(transaction, run, min(short, len(run)), constraints)
+        short -= place(run, min(short, len(run)))  # a task that does not fit is skipped: others may do (G3)
     return whole and short == 0
 
 

@@ -58,6 +58,8 @@ class Plugins(NamedTuple):
     queue_order: bool
     """Whether queues are ordered by share (G8)."""
     by_remaining: Sequence[RemainingFirst]
+    accounts: Sequence[Callable[[Any], str]]
+    """Tell gangs apart whose keys may be equal now and differ later."""
     fair: FairShare | None
     """Usage over time, if gangs are ordered by it (G12)."""
     deadlines: Sla | None
@@ -99,6 +101,7 @@ def load(config: Config) -> Plugins:
         task_priority=config.enabled("priority", "taskOrder"),
         queue_order=config.enabled("proportion", "queueOrder") and config.enabled("capacity", "queueOrder"),
         by_remaining=[order for order in orders if isinstance(order, RemainingFirst)],
+        accounts=[order.account_of for order in orders if hasattr(order, "account_of")],
         fair=next((order for order in orders if isinstance(order, FairShare)), None),
         deadlines=sla if config.enabled("sla", "jobEnqueued") else None,
     )

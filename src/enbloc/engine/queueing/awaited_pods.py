@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.ordering import GangOrder, Order
 from enbloc.engine.state.gang_demand import GangDemand
 from enbloc.engine.tables.queues import Queue, QueueTree
@@ -27,7 +27,7 @@ ABOVE_BOUND = 64
 """For at most 64 such gangs, the first in order, is room left."""
 
 
-class AwaitedPods(Follower):
+class AwaitedPods(Feature):
     def __init__(self, order: GangOrder, demand: GangDemand) -> None:
         self._order = order
         self._demand = demand

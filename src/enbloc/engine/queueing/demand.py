@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enbloc.engine.claims.waves import Waves
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
@@ -18,7 +18,7 @@ _ATTEMPTED = frozenset(
 )
 
 
-class QueueDemand(Follower):
+class QueueDemand(Feature):
     def __init__(self, state: State, waves: Waves, expect_pods_within_ns: int) -> None:
         """`expect_pods_within_ns`: how long a gang counts as enqueued at most (S4)."""
         self._state = state

@@ -13,7 +13,7 @@ from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter, is_reportable
 from enbloc.engine.events import EventKind
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.ordering import Order
 from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, QueueEntries, SchedulingQueue, Signature
@@ -39,7 +39,7 @@ _OF_ATTEMPTS = frozenset(
 """Reasons of attempts, which are out of date once a gang is not attempted any more."""
 
 
-class SchedulingQueues(Follower):
+class SchedulingQueues(Feature):
     def __init__(self, state: State, groups: Groups, reporter: Reporter, *, evicts: bool) -> None:
         self._state = state
         self._groups = groups

@@ -77,10 +77,9 @@ def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, reservatio
     return Signature((holds, *facts), tuple(classes))
 
 
-def at_admission(state: State, gang: GangState, is_overdue: bool) -> Signature:
-    """Of a gang that waits to be enqueued (M6); one that starves, or whose deadline has passed, is alone
-    in its class."""
+def at_admission(state: State, gang: GangState, signed: Hashable) -> Signature:
+    """Of a gang that waits to be enqueued (M6)."""
     spec = gang.spec
     asked = tuple(sorted((spec.min_resources or {}).items())), spec.minimum, tuple(sorted(spec.minima.items()))
     run_time_ns = gang.run_time_ns if state.timed else None
-    return Signature((*asked, gang.key if is_overdue else None, spec.never_preempts, run_time_ns))
+    return Signature((*asked, signed, spec.never_preempts, run_time_ns))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Hashable, Sequence
 
 from enbloc.engine.events import BEYOND_ROOM
-from enbloc.engine.follower import Follower
+from enbloc.engine.feature import Feature
 from enbloc.engine.placement.request import waits_for
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covers
@@ -16,7 +17,7 @@ _STALE_BOUND = 64
 """The heap is rebuilt when it has more stale entries than watched gangs plus this many."""
 
 
-class Starvation(Follower):
+class Starvation(Feature):
     retried_on = BEYOND_ROOM
 
     def __init__(self, state: State, after_ns: int | None) -> None:
@@ -65,6 +66,12 @@ class Starvation(Follower):
     def gang_gone(self, gang: GangState) -> None:
         self._forget(gang)
         self.retry(gang)
+
+    def unit_read(self, unit: Sequence[GangState]) -> None:
+        self.retry(unit[0])  # earlier failures were those of other gangs together
+
+    def sign_at_admission(self, gang: GangState) -> Hashable:
+        return gang.key if self.is_starving(gang) else None
 
     def is_starving(self, gang: GangState) -> bool:
         return self.gangs.get(gang.key) is gang

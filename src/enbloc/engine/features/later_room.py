@@ -19,8 +19,7 @@ from enbloc.engine.claims.waves import Waves
 from enbloc.engine.decisions import Decision, RecordLapses
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.follower import Follower
-from enbloc.engine.queueing.queue_records import QueueRecords
+from enbloc.engine.features.queue_records import QueueRecords
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.lapse_records import MOST_NAMESPACES, LapseRecord
@@ -33,11 +32,10 @@ MOST_USES: Final = 4096
 """So many templates are remembered."""
 
 
-class LaterRoom(QueueRecords[LapseRecord], Follower):
+class LaterRoom(QueueRecords[LapseRecord]):
     def __init__(self, state: State, waves: Waves, decide: Callable[[Decision], None]) -> None:
-        super().__init__(state)
+        super().__init__(state, decide, RecordLapses)
         self._waves = waves
-        self._decide = decide
         self._now_ns = 0
         self._quotas: dict[str, dict[str, Quota]] = {}
         """Namespace → name."""
@@ -59,7 +57,7 @@ class LaterRoom(QueueRecords[LapseRecord], Follower):
 
     # ---- answers
 
-    def refusal(self, gang: GangState) -> Diagnosis | None:
+    def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
         """Why a gang may not claim room for its pods that do not exist; `None`: it may, or has no need to."""
         why = self._why(gang)
         return diagnosis.claim_not_allowed(gang, why) if why else None
@@ -197,9 +195,9 @@ class LaterRoom(QueueRecords[LapseRecord], Follower):
 
     # ---- every cycle
 
-    def is_busy(self) -> bool:
+    def busy(self) -> bool:
         """Whether a gang may have another answer by now, or a record is to be written."""
-        return not self._changed.isdisjoint(self._waiting) or bool(self._ended) or self.has_unwritten()
+        return not self._changed.isdisjoint(self._waiting) or bool(self._ended) or super().busy()
 
     def settle(self) -> None:
         """Gangs that have another answer than when they were last read are read anew."""
@@ -214,8 +212,9 @@ class LaterRoom(QueueRecords[LapseRecord], Follower):
         self._changed.clear()
         return found
 
-    def publish(self) -> None:
-        """At the end of a cycle: the records that changed."""
+    def cycle_ends(self) -> None:
+        """The records that changed are written."""
+        self.settle()
         for queue in self._to_write():
             record = self._under_way[queue] = LapseRecord(dict(self._pauses.get(queue, {})))
             self._decide(RecordLapses(queue, record))

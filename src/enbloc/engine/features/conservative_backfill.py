@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from enbloc.engine.claims.reservations import ENDLESS
-from enbloc.engine.forecast.easy_backfill import Start, releases_of
-from enbloc.engine.forecast.free_profile import FreeProfile
+from enbloc.engine.features.easy_backfill import releases_of
+from enbloc.engine.features.expected_start import Start
+from enbloc.engine.features.free_profile import FreeProfile
 from enbloc.engine.ordering import Order
 from enbloc.engine.placement.attempt import Placer, attempt
 from enbloc.engine.placement.constraints import Constraints

@@ -8,16 +8,16 @@ this exists.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Decision, RecordUsage
 from enbloc.engine.events import EventKind
-from enbloc.engine.follower import Follower
+from enbloc.engine.features.queue_records import QueueRecords
 from enbloc.engine.plugins.fair_share import OF_QUEUE, FairShare, user_of
-from enbloc.engine.queueing.queue_records import QueueRecords
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.accounts import Account, next_change, ranked, rate_of
 from enbloc.engine.tables.queues import ROOT, Queue
@@ -28,17 +28,22 @@ from enbloc.gangs.usage_records import MOST_ACCOUNTS, AccountRecord, UsageRecord
 from enbloc.units import SECOND
 
 _CHARGED: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.RELEASING})
+_BY_ORDER: Final = frozenset(
+    {PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES, PendingReason.BLOCKED_BY_FIFO}
+)
+"""Reasons of gangs that would have started if others were not served first."""
 _NOTHING: Final[dict[int, int]] = {}
 _SPANS: Final = ((7 * 86_400, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
-class Usage(QueueRecords[UsageRecord], Follower):
+class Usage(QueueRecords[UsageRecord]):
+    reorders = True
+
     def __init__(self, state: State, fair: FairShare, decide: Callable[[Decision], None], *, plans: bool) -> None:
         """`plans`: gangs behind others may start only if they do not delay them. Then, as in a FIFO queue, a gang may
         start because the order changed, and nothing else."""
-        super().__init__(state)
+        super().__init__(state, decide, RecordUsage)
         self._fair = fair
-        self._decide = decide
         self._plans = plans
         self._now_ns = 0
         self._totals: Ints = np.zeros(0, np.int64)
@@ -48,6 +53,8 @@ class Usage(QueueRecords[UsageRecord], Follower):
         """By identity: accounts whose rate is to be computed anew."""
         self._ranks: dict[str, tuple[tuple[str, ...], ...]] = {}
         self._due_ns: int | None = None
+        if fair.by_queue:
+            state.queues.usage_of = fair.usage_of
 
     # ---- records
 
@@ -66,8 +73,8 @@ class Usage(QueueRecords[UsageRecord], Follower):
                     self._changed[id(account)] = account
         self._adopted = {}
 
-    def publish(self) -> None:
-        """At the end of a cycle: the records that changed."""
+    def cycle_ends(self) -> None:
+        """The records that changed."""
         for queue in self._to_write():
             record = self._under_way[queue] = self._record(queue)
             self._decide(RecordUsage(queue, record))
@@ -149,12 +156,17 @@ class Usage(QueueRecords[UsageRecord], Follower):
                 self._unwritten.add(account.queue)
             account.update_order(self._now_ns, self._fair.half_life_ns)
 
-    def note_bound(self, gang: GangState) -> None:
-        """Within a cycle: the next gang is chosen with what this one uses."""
-        self._update(gang)
-        self.settle()
+    def reserve(self, gangs: Sequence[GangState]) -> None:
+        """Within a cycle: the next gang is chosen with what these use."""
+        for gang in gangs:
+            self._update(gang)
+            self.settle()
 
     # ---- order
+
+    def gangs_read(self) -> bool:
+        self.settle()
+        return self.note_ranks()
 
     def note_ranks(self) -> bool:
         """Notes the ranks of the accounts of gangs that wait, where these decide which gang may start. Whether they
@@ -190,8 +202,10 @@ class Usage(QueueRecords[UsageRecord], Follower):
 
     # ---- reasons
 
-    def note_of(self, gang: GangState) -> str:
+    def explain(self, gang: GangState, reason: PendingReason) -> str:
         """What the gang's account has used, if that is more than its share; else empty."""
+        if reason not in _BY_ORDER:
+            return ""
         for account, others in self._compared(gang):
             used = sum(one.used_ns for one in others)
             shares = {one.name or one.queue: self._share_of(one) for one in others}

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from enbloc.engine.claims.reservations import ENDLESS
-from enbloc.engine.forecast.easy_backfill import Releases
+from enbloc.engine.features.easy_backfill import Releases
 from enbloc.engine.tables.resources import Ints
 
 STEPS: Final = 256

@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill, PlannedQueue, heads
+from enbloc.engine.feature import Feature
+from enbloc.engine.features.conservative_backfill import ConservativeBackfill, PlannedQueue, heads
+from enbloc.engine.features.expected_start import ExpectedStarts
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import is_surplus
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.tables.resources import Ints
 from enbloc.engine.tables.tasks import GangState
 
-ServeWithin = Callable[[Cycle, GangState, Constraints], Diagnosis | None]
-"""One attempt for a gang within constraints (`allocate.serve`)."""
 
+class PlannedStarts(Feature):
+    def __init__(self, backfill: ConservativeBackfill, expected: ExpectedStarts) -> None:
+        self._backfill = backfill
+        self._expected = expected
+        self._plans: Plans | None = None
+        self._before: Ints | None = None
+        """What was free before the gang was attempted whose turn it is."""
 
-def place_in_plan(cycle: Cycle, backfill: ConservativeBackfill, serve: ServeWithin) -> None:
-    """Serves all gangs that wait for placement, and publishes when the others are planned to start."""
-    plans = Plans(cycle, backfill)
+    def separates_run_times(self) -> bool:
+        return True
 
-    def serve_one(gang: GangState) -> Diagnosis | None:
-        constraints = plans.constraints(gang)
+    def constrains_by_order(self) -> bool:
+        return True
+
+    def pre_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
+    ) -> Constraints:
+        if queue is not cycle.queues.placement:
+            return constraints
+        constraints = self._in(cycle).constraints(gang)
         nodes = cycle.state.nodes
-        before = nodes.free[:, : nodes.count].copy()
-        failure = serve(cycle, gang, constraints)
-        if failure is None:
-            plans.note_bound(gang, before)
-        elif failure.lacks_room:
-            equivalence = cycle.queues.equivalence_of(gang)
-            plans.of(gang.spec.queue).add(_gangs(equivalence) if equivalence is not None else [])
-        return failure
+        self._before = nodes.free[:, : nodes.count].copy()
+        return constraints
 
-    serve_all(cycle, cycle.queues.placement, serve_one)
-    cycle.parts.expected_starts.set_heads(heads(plans.all()), cycle.now_ns)
+    def post_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
+    ) -> bool:
+        if queue is cycle.queues.placement and failure.lacks_room:
+            equivalence = cycle.queues.equivalence_of(gang)
+            self._in(cycle).of(gang.spec.queue).add(_gangs(equivalence) if equivalence is not None else [])
+        return False
+
+    def post_bind(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+        if queue is cycle.queues.placement and self._before is not None:
+            self._in(cycle).note_bound(gang, self._before)
+
+    def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        if queue is cycle.queues.placement:
+            self._expected.set_heads(heads(self._in(cycle).all()), cycle.now_ns)
+
+    def _in(self, cycle: Cycle) -> Plans:
+        if self._plans is None or self._plans.cycle is not cycle:
+            self._plans = Plans(cycle, self._backfill)
+        return self._plans
 
 
 class Plans:
     """The plans of all queues, made as far as the gangs that are asked for, which come in order."""
 
     def __init__(self, cycle: Cycle, backfill: ConservativeBackfill) -> None:
-        self._cycle = cycle
+        self.cycle = self._cycle = cycle
         self._backfill = backfill
         self._queues: dict[str, PlannedQueue] = {}
 

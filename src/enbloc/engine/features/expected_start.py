@@ -4,23 +4,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from enbloc.engine.claims.reservations import ENDLESS, Reservations
 from enbloc.engine.decisions import Decision, Expect
 from enbloc.engine.events import EventKind
-from enbloc.engine.follower import Follower
-from enbloc.engine.forecast.easy_backfill import Start
+from enbloc.engine.feature import Feature
 from enbloc.engine.forecast.run_times import start_of
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
 
+Amounts = dict[int, int]
 
-class ExpectedStarts(Follower):
+
+class Start(NamedTuple):
+    """When a gang could start, and what it leaves then on the rows it would use."""
+
+    shadow_time_ns: int
+    left: dict[int, Amounts]
+    """Row → column → what is free there at the shadow time beside the gang (Slurm: extra nodes)."""
+
+
+class ExpectedStarts(Feature):
     def __init__(self, state: State, reservations: Reservations, decide: Callable[[Decision], None]) -> None:
         self._state = state
         self._reservations = reservations
         self._decide = decide
+        self._now_ns = 0
         self._published: dict[GangKey, int] = {}
         self._forecast_version: dict[GangKey, int] = {}
         """The nodes' version when a gang's start was last forecast."""
@@ -29,7 +40,15 @@ class ExpectedStarts(Follower):
         self._heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → its first gang after the last cycle, and its forecast start."""
 
-    def start_of(self, gang: GangState) -> int | None:
+    def cycle_begins(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+
+    def gangs_read(self) -> bool:
+        if self._reservations:
+            self.forecast(self._now_ns)
+        return False
+
+    def expected_start(self, gang: GangState) -> int | None:
         """The published start of a gang."""
         start_ns = self._published.get(gang.key, ENDLESS)
         return start_ns if start_ns != ENDLESS else None
@@ -79,8 +98,8 @@ class ExpectedStarts(Follower):
             self._published[key] = start_ns
             self._changes[key] = start_ns if start_ns != ENDLESS else None
 
-    def publish(self) -> None:
-        """At the end of a cycle, since a reservation may have been replaced within it."""
+    def cycle_ends(self) -> None:
+        """Published at the end, since a reservation may have been replaced within it."""
         changes, self._changes = self._changes, {}
         for key, start_ns in changes.items():
             self._decide(Expect(key, start_ns))

@@ -9,36 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from enbloc.engine.claims.reservations import ENDLESS
+from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
-from enbloc.engine.follower import Follower
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.feature import Feature
+from enbloc.engine.features.expected_start import Amounts, ExpectedStarts, Start
 from enbloc.engine.forecast.run_times import end_of
+from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import Placer, attempt, runs
 from enbloc.engine.placement.constraints import Constraints, Shadow
 from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.placement.request import is_surplus, request_of
+from enbloc.engine.queueing.scheduling_queue import Head, SchedulingQueue
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Ints
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 
-Amounts = dict[int, int]
 Kept = dict[int, tuple[tuple[int, int], ...]]
 """Row → `(column, amount)`."""
-
-
-class Start(NamedTuple):
-    """When a gang could start, and what it leaves then on the rows it would use."""
-
-    shadow_time_ns: int
-    left: dict[int, Amounts]
-    """Row → column → what is free there at the shadow time beside the gang (Slurm: extra nodes)."""
 
 
 class Releases(NamedTuple):
@@ -60,15 +56,20 @@ class Releases(NamedTuple):
         return Releases(self.ends_ns[:count], self.step[:count], self.rows[:count], self.amounts[:, :count])
 
 
-class EasyBackfill(Follower):
+class EasyBackfill(Feature):
     """The forecast start of the first gang of each queue."""
 
     def __init__(
-        self, state: State, placer: Placer, take_claimed_room: Callable[[Transaction, GangState], object]
+        self,
+        state: State,
+        placer: Placer,
+        take_claimed_room: Callable[[Transaction, GangState], object],
+        expected: ExpectedStarts,
     ) -> None:
         self._state = state
         self._placer = placer
         self._take_claimed_room = take_claimed_room
+        self._expected = expected
         self._starts: dict[GangKey, tuple[object, Start, Kept]] = {}
         self.heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → its first gang, and when that could start."""
@@ -79,12 +80,65 @@ class EasyBackfill(Follower):
         """The forecasts of the last cycle no longer hold."""
         self._starts = {}
 
-    def note(self, gang: GangState, *, is_put_off: bool) -> None:
-        """An attempt was made for a gang."""
+    def _note(self, gang: GangState, *, is_put_off: bool) -> None:
         if is_put_off and not is_surplus(gang):
             self.put_off[gang.key] = gang
         else:
             self.put_off.pop(gang.key, None)
+
+    def separates_run_times(self) -> bool:
+        return True
+
+    def constrains_by_order(self) -> bool:
+        return True
+
+    def serving_begins(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        if queue is cycle.queues.placement:
+            self.heads, self.put_off = {}, {}
+
+    def pre_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
+    ) -> Constraints:
+        """A gang behind the first that waits in its queue must not delay it."""
+        head = self._first_waiting(cycle, gang.spec.queue) if queue is cycle.queues.placement else None
+        band = Band.SURPLUS if is_surplus(gang) else Band.MINIMA
+        if head is None or cycle.order(head) >= cycle.order(gang, band):
+            return constraints
+        return constraints._replace(shadow=self._shadow_in(cycle, head))
+
+    def post_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
+    ) -> bool:
+        if queue is cycle.queues.placement:
+            self._note(gang, is_put_off=failure.lacks_room and bool(cycle.parts.awaited.above(gang.priority)))
+        return False
+
+    def post_bind(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+        if queue is cycle.queues.placement:
+            self._note(gang, is_put_off=False)
+
+    def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        if queue is not cycle.queues.placement:
+            return
+        for name in {equivalence.queue for equivalence in queue.equivalences()}:
+            head = self._first_waiting(cycle, name)
+            if head is not None:
+                self._shadow_in(cycle, head)
+        self._expected.set_heads(self.heads, cycle.now_ns)
+
+    def _shadow_in(self, cycle: Cycle, head: GangState) -> Shadow:
+        return self.shadow(head, cycle.constraints(head), cycle.now_ns, (cycle, len(cycle.served)))
+
+    def _first_waiting(self, cycle: Cycle, queue: str) -> GangState | None:
+        """The first gang of a queue that was attempted and did not fit, or was put off for the room of awaited pods."""
+        heads = [Head(cycle.order(gang), gang) for gang in self.put_off.values() if gang.spec.queue == queue]
+        found = min(heads, key=attrgetter("order"), default=None)
+        for equivalence in cycle.queues.placement.in_queue(queue):
+            why = equivalence.diagnosis
+            head = equivalence.head() if equivalence.unschedulable and why is not None and why.lacks_room else None
+            if head is not None and head.order.band is Band.MINIMA and (found is None or head.order < found.order):
+                found = head
+        return found.gang if found is not None else None
 
     def shadow(self, head: GangState, constraints: Constraints, now_ns: int, position: object) -> Shadow:
         """What gangs behind `head` may not use; a forecast is reused while `position` is equal: nothing was placed."""

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from enbloc.api.reasons import PendingReason
+from enbloc.engine.actions.allocate import attempt_unit
 from enbloc.engine.actions.gang_groups import place_unit, too_little_free
-from enbloc.engine.actions.queue_loop import Serve
 from enbloc.engine.claims.room import still_fits
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.released import released_note, what_was_released
+from enbloc.engine.feature import Feature
 from enbloc.engine.ordering import Order
+from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.claim_records import ClaimKind
@@ -28,7 +31,26 @@ Party = list[GangState]
 """Gangs that start together, in a group or alone."""
 
 
-def resolve_deadlock(cycle: Cycle, serve: Serve) -> None:
+class Deadlocks(Feature):
+    def __init__(self) -> None:
+        self._suspected = False
+        """Whether a gang with claims was attempted in vain since deadlocks were last looked for."""
+
+    def post_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
+    ) -> bool:
+        self._suspected = self._suspected or (
+            not failure.waits_for_gangs and any(map(cycle.claims.has_any, cycle.groups.mates(gang)))
+        )
+        return False
+
+    def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        if self._suspected and queue is cycle.queues.placement:
+            self._suspected = False
+            _resolve(cycle)
+
+
+def _resolve(cycle: Cycle) -> None:
     """Of parties that wait for each other the lowest in order release their claims so that one can start."""
     stuck = _stuck(cycle, sorted(_claimants(cycle), key=lambda party: _order_of(cycle, party)))
     if len(stuck) < 2:
@@ -37,7 +59,7 @@ def resolve_deadlock(cycle: Cycle, serve: Serve) -> None:
     first = _unit(cycle, winner)[0]
     for victim in victims:
         _release(cycle, victim, cycle.titles.of(first, victim[0].key.namespace))
-    failure = serve(first)
+    failure = attempt_unit(cycle, first, cycle.constraints(first))
     assert failure is None, f"{first} was to start and did not: {failure}; {first.story}"
 
 

@@ -1,4 +1,4 @@
-"""Records that a part of the engine keeps on Queues, so that a restart changes nothing (I5).
+"""Records that a feature keeps on Queues, so that a restart changes nothing (I5).
 
 Records are adopted in the first cycle; from then on memory counts (S2). One is written again when the one before it has
 come back as an event: so one write a queue is under way, whatever the load.
@@ -6,17 +6,24 @@ come back as an event: so one write a queue is under way, whatever the load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from enbloc.engine.decisions import Decision, RecordLapses, RecordUsage
+from enbloc.engine.feature import Feature
 from enbloc.engine.state.state import State
 
 R = TypeVar("R")
 
 
-class QueueRecords(Generic[R]):
-    def __init__(self, state: State) -> None:
+class QueueRecords(Feature, Generic[R]):
+    def __init__(
+        self, state: State, decide: Callable[[Decision], None], record: type[RecordUsage] | type[RecordLapses]
+    ) -> None:
+        """`record`: the decision that writes one."""
         self._state = state
+        self._decide = decide
+        self._decision = record
         self._begun = False
         self._adopted: dict[str, R] = {}
         """By queue: records that were observed before the first cycle."""
@@ -39,11 +46,12 @@ class QueueRecords(Generic[R]):
         self._adopted.pop(queue, None)
         self._under_way.pop(queue, None)
 
-    def refused(self, queue: str) -> None:
-        self._under_way.pop(queue, None)
-        self._unwritten.add(queue)
+    def refused(self, decision: Decision, uid: str) -> None:
+        if isinstance(decision, self._decision):
+            self._under_way.pop(decision.queue, None)
+            self._unwritten.add(decision.queue)
 
-    def has_unwritten(self) -> bool:
+    def busy(self) -> bool:
         return not self._unwritten <= self._under_way.keys()
 
     def _to_write(self) -> Iterator[str]:

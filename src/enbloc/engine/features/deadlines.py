@@ -5,7 +5,9 @@ A gang whose deadline has passed is read anew at that instant. That it is then e
 
 from __future__ import annotations
 
-from enbloc.engine.follower import Follower
+from collections.abc import Hashable
+
+from enbloc.engine.feature import Feature
 from enbloc.engine.plugins.sla import Sla
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState
@@ -15,9 +17,8 @@ from enbloc.stale_heap import StaleHeap
 _STALE_BOUND = 64
 
 
-class Deadlines(Follower):
-    def __init__(self, state: State, sla: Sla | None) -> None:
-        """`sla`: `None` if gangs have no deadlines."""
+class Deadlines(Feature):
+    def __init__(self, state: State, sla: Sla) -> None:
         self._state = state
         self._sla = sla
         self._now_ns = 0
@@ -25,7 +26,7 @@ class Deadlines(Follower):
         self._heap: StaleHeap[GangKey] = StaleHeap(lambda at_ns, key: self._at_ns.get(key) != at_ns, _STALE_BOUND)
 
     def gang_read(self, gang: GangState) -> None:
-        deadline_ns = self._sla.deadline_ns(gang) if self._sla is not None and not gang.status.enqueued else None
+        deadline_ns = self._sla.deadline_ns(gang) if not gang.status.enqueued else None
         if deadline_ns is None:
             self._at_ns.pop(gang.key, None)
         elif self._at_ns.get(gang.key) != deadline_ns:
@@ -35,6 +36,9 @@ class Deadlines(Follower):
 
     def gang_gone(self, gang: GangState) -> None:
         self._at_ns.pop(gang.key, None)
+
+    def sign_at_admission(self, gang: GangState) -> Hashable:
+        return gang.key if self.has_passed(gang) else None
 
     def has_passed(self, gang: GangState) -> bool:
         deadline_ns = self._at_ns.get(gang.key)

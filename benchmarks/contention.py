@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 from benchmarks import load as loads
 from enbloc import config as configs
+from enbloc.engine.core.tables.nodes import NodeFacts
+from enbloc.engine.core.tables.queues import QueueFacts
+from enbloc.engine.core.tables.tasks import PodFacts, TaskStatus
 from enbloc.engine.decisions import Bind, Decision, Evict, SetAside
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.nodes import NodeFacts
-from enbloc.engine.tables.queues import QueueFacts
-from enbloc.engine.tables.tasks import PodFacts, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.model import GangKey, GangSpec, Membership

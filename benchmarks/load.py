@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from enbloc.engine.core.tables.nodes import NodeFacts, TaintFact
+from enbloc.engine.core.tables.queues import QueueFacts
+from enbloc.engine.core.tables.tasks import PodFacts, TaskStatus
 from enbloc.engine.decisions import Bind
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.nodes import NodeFacts, TaintFact
-from enbloc.engine.tables.queues import QueueFacts
-from enbloc.engine.tables.tasks import PodFacts, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.units import NANO
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.classes import ClassTable, TaskClass
-from enbloc.engine.tables.resources import Resources
-from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.classes import ClassTable, TaskClass
+from enbloc.engine.core.tables.resources import Resources
+from enbloc.engine.core.tables.tasks import GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from support import manifests as m
 from support import racks as r

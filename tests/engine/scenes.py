@@ -6,13 +6,13 @@ from typing import Any
 
 from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
-from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.claims.claim import Claim, Slot
+from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
+from enbloc.engine.core.claims.claim import Claim, Slot
+from enbloc.engine.core.state.groups import Groups
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.tasks import GangState, Task
+from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.decisions import Complain, Decision, SetAside
-from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.state.groups import Groups
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.claim_records import ClaimKind, Record
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler

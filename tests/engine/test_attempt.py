@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from enbloc.config import parse
+from enbloc.engine.core.placement.attempt import attempt, one_by_one, runs
+from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
+from enbloc.engine.core.placement.request import PlacementRequest
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.decisions import Bind
-from enbloc.engine.placement.attempt import attempt, one_by_one, runs
-from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
-from enbloc.engine.placement.request import PlacementRequest
-from enbloc.engine.state.state import State
-from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
 from engine.gang_states import gang, members, task

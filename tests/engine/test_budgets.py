@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.state.budgets import Budget, Budgets
-from enbloc.engine.tables.tasks import Task, TaskStatus
+from enbloc.engine.core.state.budgets import Budget, Budgets
+from enbloc.engine.core.tables.tasks import Task, TaskStatus
 from engine import gang_states
 from support import manifests as m
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from enbloc.config import Config
-from enbloc.engine.tables import classes as module
-from enbloc.engine.tables.classes import UNUSED_BOUND, ClassTable, TaskClass
-from enbloc.engine.tables.resources import CPU, PODS, Resources
+from enbloc.engine.core.tables import classes as module
+from enbloc.engine.core.tables.classes import UNUSED_BOUND, ClassTable, TaskClass
+from enbloc.engine.core.tables.resources import CPU, PODS, Resources
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from support import manifests as m

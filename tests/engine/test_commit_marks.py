@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.tables.commit_marks import covers, mark_of
+from enbloc.engine.core.tables.commit_marks import covers, mark_of
 from enbloc.gangs.model import GangKey, GangSpec
 
 

@@ -10,10 +10,10 @@ import pytest
 from enbloc.advice.explanation import explain
 from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
+from enbloc.engine.core.why.details import MOST_GANGS, Details, details
+from enbloc.engine.core.why.diagnosis import RESERVED, Diagnosis
+from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Reason
-from enbloc.engine.diagnosis.details import MOST_GANGS, Details, details
-from enbloc.engine.diagnosis.diagnosis import RESERVED, Diagnosis
-from enbloc.engine.diagnosis.titles import Titles
 from enbloc.inspect.tables import explanation_lines, obstacle_text
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation

@@ -9,12 +9,12 @@ import pytest
 
 from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
+from enbloc.engine.core.tables.resources import CEILING
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
+from enbloc.engine.core.why import diagnosis
+from enbloc.engine.core.why.diagnosis import shown
+from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Pending, Reason
-from enbloc.engine.diagnosis import diagnosis
-from enbloc.engine.diagnosis.diagnosis import shown
-from enbloc.engine.diagnosis.titles import Titles
-from enbloc.engine.tables.resources import CEILING
-from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from engine import gang_states
 from properties import strategies

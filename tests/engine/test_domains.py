@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from enbloc.engine.placement import domains as module
-from enbloc.engine.placement.domains import (
+from enbloc.engine.core.placement import domains as module
+from enbloc.engine.core.placement.domains import (
     WHOLE,
     Domains,
     Option,
@@ -20,8 +20,8 @@ from enbloc.engine.placement.domains import (
     is_split,
     part_of,
 )
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.resources import Bools
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.resources import Bools
 from enbloc.gangs.gang_tree import Branch
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
 from engine.gang_states import gang, task

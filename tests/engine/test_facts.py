@@ -9,8 +9,8 @@ import pytest
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.volcano import DEQUEUE_STRATEGY, IMMUNITY, WITHIN_SHARE
 from enbloc.config import parse
+from enbloc.engine.core.tables.tasks import PodFacts, TaskStatus
 from enbloc.engine.facts import node_facts, pod_facts, queue_facts
-from enbloc.engine.tables.tasks import PodFacts, TaskStatus
 from enbloc.units import NANO, SECOND, parse_timestamp
 from support import manifests as m
 

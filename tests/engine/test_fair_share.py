@@ -6,9 +6,9 @@ import pytest
 
 from enbloc.api.meta import Ref
 from enbloc.config.model import Fair
-from enbloc.engine.plugins.fair_share import FairShare, user_of
-from enbloc.engine.tables.queues import ROOT, Queue
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.core.plugins.fair_share import FairShare, user_of
+from enbloc.engine.core.tables.queues import ROOT, Queue
+from enbloc.engine.core.tables.tasks import GangState
 from enbloc.gangs.hints import SchedulingHints
 from engine.gang_states import gang, task
 

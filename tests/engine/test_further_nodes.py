@@ -8,7 +8,7 @@ import pytest
 
 from enbloc.api import core
 from enbloc.api.kinds import view
-from enbloc.engine.diagnosis.further_nodes import could_have_labels
+from enbloc.engine.core.why.further_nodes import could_have_labels
 
 Line = tuple[str, str, list[str]]
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from enbloc.api.meta import Ref
-from enbloc.engine.tables.tasks import TaskStatus, pending_tasks
+from enbloc.engine.core.tables.tasks import TaskStatus, pending_tasks
 from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangStatus
 from enbloc.gangs.topology import PodTopology, TopologyConstraint

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enbloc.engine.filters.filter import Check
-from enbloc.engine.placement.kernels import place_bulk, place_one, place_plain
-from enbloc.engine.scoring.candidates import Candidates, ScoreRows, ScoreVector
-from enbloc.engine.scoring.headroom import PARTS, Headroom
-from enbloc.engine.tables.classes import ClassTable
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
-from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Bools, Ints, Resources
+from enbloc.engine.core.filters.filter import Check
+from enbloc.engine.core.placement.kernels import place_bulk, place_one, place_plain
+from enbloc.engine.core.scoring.candidates import Candidates, ScoreRows, ScoreVector
+from enbloc.engine.core.scoring.headroom import PARTS, Headroom
+from enbloc.engine.core.tables.classes import ClassTable
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.core.tables.resources import CEILING, CPU, MEMORY, PODS, Bools, Ints, Resources
 from enbloc.units import NANO
 
 

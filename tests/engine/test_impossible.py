@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.diagnosis.impossible import Impossibilities
+from enbloc.engine.core.why.impossible import Impossibilities
 from enbloc.gangs.model import Template
 from engine.scenes import Scene, group
 from support import manifests as m

@@ -8,16 +8,16 @@ import msgspec
 import numpy as np
 import pytest
 
+from enbloc.engine.core.placement import in_domains
+from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
+from enbloc.engine.core.placement.domains import WHOLE, Option, Part
+from enbloc.engine.core.placement.in_domains import closed_to, parts_of, place_in_domains, within, within_pins
+from enbloc.engine.core.placement.request import PlacementRequest
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.node_trees import Asked
+from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.core.why.diagnosis import Diagnosis, PendingReason
 from enbloc.engine.decisions import PlannedDomains
-from enbloc.engine.diagnosis.diagnosis import Diagnosis, PendingReason
-from enbloc.engine.placement import in_domains
-from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
-from enbloc.engine.placement.domains import WHOLE, Option, Part
-from enbloc.engine.placement.in_domains import closed_to, parts_of, place_in_domains, within, within_pins
-from enbloc.engine.placement.request import PlacementRequest
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.node_trees import Asked
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangKey
 from enbloc.gangs.topology import PodTopology, TopologyConstraint

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from enbloc.config import parse
+from enbloc.engine.core.tables.node_trees import HyperNodeFacts, LevelFacts, NodeTree, TreeFacts
 from enbloc.engine.decisions import Bind
-from enbloc.engine.tables.node_trees import HyperNodeFacts, LevelFacts, NodeTree, TreeFacts
 from enbloc.gangs.topology import BY_LABEL, HYPER_NODES, KOORDINATOR, TopologyConstraint
 from support import manifests as m
 from support import racks as r

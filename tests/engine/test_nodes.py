@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.api.meta import Obj
+from enbloc.engine.core.tables import nodes as table
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable, TaintFact
+from enbloc.engine.core.tables.resources import CEILING, CPU, MEMORY, PODS, Resources
 from enbloc.engine.facts import node_facts
-from enbloc.engine.tables import nodes as table
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable, TaintFact
-from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Resources
 from enbloc.units import NANO, natural_key
 
 

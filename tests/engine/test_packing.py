@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enbloc.engine.placement.exact import packing, patterns
-from enbloc.engine.placement.exact.packing import Failure, Failures, Kind, Packed, pack
-from enbloc.engine.tables.resources import CEILING, Ints
+from enbloc.engine.core.placement.exact import packing, patterns
+from enbloc.engine.core.placement.exact.packing import Failure, Failures, Kind, Packed, pack
+from enbloc.engine.core.tables.resources import CEILING, Ints
 
 
 def room(*nodes: tuple[int, ...] | int) -> Ints:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.diagnosis import partial_fit as module
-from enbloc.engine.diagnosis.partial_fit import partial_fit
+from enbloc.engine.core.why import partial_fit as module
+from enbloc.engine.core.why.partial_fit import partial_fit
 from engine.scenes import Scene, group
 from support import manifests as m
 

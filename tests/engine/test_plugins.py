@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.features.deadlines import Deadlines
-from enbloc.engine.ordering import Band, GangOrder
-from enbloc.engine.plugins.binpack import Binpack
-from enbloc.engine.plugins.nodeorder import NodeOrder
-from enbloc.engine.plugins.plugin import load
-from enbloc.engine.plugins.remaining_first import RemainingFirst, remaining_ns
-from enbloc.engine.plugins.sla import Sla
-from enbloc.engine.scoring.headroom import Headroom
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.resources import CPU
-from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.engine.core.ordering import Band, GangOrder
+from enbloc.engine.core.plugins.binpack import Binpack
+from enbloc.engine.core.plugins.nodeorder import NodeOrder
+from enbloc.engine.core.plugins.plugin import load
+from enbloc.engine.core.plugins.remaining_first import RemainingFirst, remaining_ns
+from enbloc.engine.core.plugins.sla import Sla
+from enbloc.engine.core.scoring.headroom import Headroom
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.resources import CPU
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
+from enbloc.engine.features.admission.deadlines import Deadlines
 from enbloc.gangs.hints import SchedulingHints
 from engine import gang_states
 from engine.scenes import Scene, group

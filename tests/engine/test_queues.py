@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.tables.queues import ABSENT_BOUND, ROOT, QueueFacts, QueueTree
-from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Ints, Resources
+from enbloc.engine.core.tables.queues import ABSENT_BOUND, ROOT, QueueFacts, QueueTree
+from enbloc.engine.core.tables.resources import CEILING, CPU, MEMORY, PODS, Ints, Resources
 from enbloc.units import NANO
 
 MILLI = 10**6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Request, least, total
+from enbloc.engine.core.tables.resources import CPU, MEMORY, PODS, Request, least, total
 
 SMALL: Request = ((CPU, 1), (PODS, 1))
 LARGE: Request = ((CPU, 4), (MEMORY, 8), (PODS, 1))

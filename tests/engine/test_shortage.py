@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from enbloc.engine.core.why.shortage import Refusal, Shortage, diagnosed
 from enbloc.engine.decisions import Reason
-from enbloc.engine.diagnosis.shortage import Refusal, Shortage, diagnosed
 
 CPU = Refusal("0/2 nodes are available: 2 Insufficient cpu.", (("Insufficient cpu", 2),))
 GPU = Refusal("0/2 nodes are available: 2 Insufficient gpu.", (("Insufficient gpu", 2),))

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from enbloc.api.allowed_namespaces import ALLOWED_NAMESPACES
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.resources import CPU
+from enbloc.engine.core.tables.tasks import Task, TaskStatus
 from enbloc.engine.events import EventKind
-from enbloc.engine.state.state import State
-from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.resources import CPU
-from enbloc.engine.tables.tasks import Task, TaskStatus
 from enbloc.gangs.hints import RUN_TIME
 from engine.scenes import Scene, group, name_of, pods_of, small
 from support import manifests as m

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.state.state import State
-from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.resources import CPU
-from enbloc.engine.tables.tasks import Task, TaskStatus
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.resources import CPU
+from enbloc.engine.core.tables.tasks import Task, TaskStatus
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
 from support.simulation import NO_EVICTIONS

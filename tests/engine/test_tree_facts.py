@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from enbloc.api import topology as api
-from enbloc.engine.tables.node_trees import HyperNodeFacts, LevelFacts, NodeTrees, TreeFacts
+from enbloc.engine.core.tables.node_trees import HyperNodeFacts, LevelFacts, NodeTrees, TreeFacts
 from enbloc.engine.tree_facts import observe_tree
 from enbloc.gangs.topology import KAI, KOORDINATOR, KUEUE
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import enbloc
 from enbloc.cli import replay, sim
-from enbloc.engine.filters.filter import Check
+from enbloc.engine.core.filters.filter import Check
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart.yaml"

@@ -16,7 +16,7 @@ from enbloc.api.meta import Ref
 from enbloc.api.writes import BindPod, EvictPod, Patch, Refused
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.job_plugins import simulated_key_pair
-from enbloc.engine.plugins import plugin
+from enbloc.engine.core.plugins import plugin
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario

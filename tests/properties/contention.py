@@ -16,14 +16,14 @@ from enbloc.api.writes import BindPod, EvictPod, Patch, Write
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.plugins import plugin
+from enbloc.engine.core.state.state import State
 from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits
 from enbloc.engine.engine import Engine
-from enbloc.engine.eviction.evictable import Evictable
-from enbloc.engine.eviction.planner import Planner
-from enbloc.engine.features.easy_backfill import EasyBackfill
-from enbloc.engine.plugins import plugin
-from enbloc.engine.state.state import State
+from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
+from enbloc.engine.features.evict.evictable import Evictable
+from enbloc.engine.features.evict.planner import Planner
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.hints import COOLDOWN, PREEMPTABLE

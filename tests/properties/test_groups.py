@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 
 from enbloc.api.meta import name_of
 from enbloc.api.writes import EmitEvent, Patch, Write
-from enbloc.engine.cycle import Cycle
-from enbloc.engine.features.deadlocks import _claimants, _stuck
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.features.groups.deadlocks import _claimants, _stuck
 from enbloc.units import SECOND
 from properties.at_rest import AtRest
 from properties.test_cut_off import crash

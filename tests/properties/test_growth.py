@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.actions import evict, gang_groups
+from enbloc.engine.core import gang_groups
+from enbloc.engine.core.filters.pod_terms import PodSelector
+from enbloc.engine.core.placement import attempt
+from enbloc.engine.core.scoring.candidates import Candidates
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.queues import QueueTree
+from enbloc.engine.core.why import rewrites
 from enbloc.engine.decisions import Waits
-from enbloc.engine.diagnosis import rewrites
 from enbloc.engine.engine import Engine
-from enbloc.engine.filters.pod_terms import PodSelector
-from enbloc.engine.placement import attempt
-from enbloc.engine.scoring.candidates import Candidates
-from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.queues import QueueTree
+from enbloc.engine.features.evict import evict
 from enbloc.runtime.translate import Translator
 from enbloc.units import Selector
 from properties import strategies

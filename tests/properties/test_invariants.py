@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from enbloc.api.meta import Obj, name_of
-from enbloc.engine.tables.classes import ClassTable
+from enbloc.engine.core.tables.classes import ClassTable
 from enbloc.units import SECOND
 from properties import strategies
 from properties.at_rest import AtRest

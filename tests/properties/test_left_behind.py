@@ -20,10 +20,10 @@ from enbloc.cluster.embedded.nodes import node_player as played
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.engine import events
-from enbloc.engine.queueing import scheduling_queue
-from enbloc.engine.tables import nodes
-from enbloc.engine.tables.classes import ClassTable
-from enbloc.engine.tables.queues import QueueTree
+from enbloc.engine.core.queueing import scheduling_queue
+from enbloc.engine.core.tables import nodes
+from enbloc.engine.core.tables.classes import ClassTable
+from enbloc.engine.core.tables.queues import QueueTree
 from enbloc.gangs import koordinator
 from enbloc.gangs.record_digests import SIMULATED
 from enbloc.runtime.control_plane import ControlPlane, controllers

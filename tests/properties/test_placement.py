@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
+from enbloc.engine.core.scoring.candidates import Candidates
+from enbloc.engine.core.tables.classes import TaskClass
 from enbloc.engine.decisions import Bind, Decision
-from enbloc.engine.scoring.candidates import Candidates
-from enbloc.engine.tables.classes import TaskClass
 from properties import strategies
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.core.cycle import Cycle
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario

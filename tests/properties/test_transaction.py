@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
-from enbloc.engine.placement.attempt import attempt, one_by_one, runs
-from enbloc.engine.placement.constraints import UNCONSTRAINED
-from enbloc.engine.placement.request import request_of
-from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState, pending_tasks
+from enbloc.engine.core.placement.attempt import attempt, one_by_one, runs
+from enbloc.engine.core.placement.constraints import UNCONSTRAINED
+from enbloc.engine.core.placement.request import request_of
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.tasks import GangState, pending_tasks
 from properties import strategies
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler

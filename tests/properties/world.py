@@ -22,9 +22,9 @@ from enbloc.cluster.embedded.settle import Plane
 from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.job_plugins import simulated_key_pair
+from enbloc.engine.core.tables.commit_marks import covers, mark_of
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.commit_marks import covers, mark_of
-from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.own_annotations import COMMITTED
 from enbloc.gangs.registry import GangRegistry

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.placement.exact import packing
+from enbloc.engine.core.placement.exact import packing
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from support import manifests as m

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from enbloc.config import Config
-from enbloc.engine.actions import allocate
-from enbloc.engine.eviction.planner import Planner
+from enbloc.engine.core import allocate
+from enbloc.engine.features.evict.planner import Planner
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from support import manifests as m

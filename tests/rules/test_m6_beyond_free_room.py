@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.actions import enqueue
+from enbloc.engine.features.admission import enqueue
 from enbloc.units import SECOND
 from support import manifests as m
 from support.answers import Answer, condition, waits_because

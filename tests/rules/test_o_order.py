@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from enbloc.engine.placement.request import PlacementRequest, request_of
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.core.placement.request import PlacementRequest, request_of
+from enbloc.engine.core.tables.tasks import GangState, Task
 from support import manifests as m
 from support.simulation import simulate
 
@@ -127,8 +127,8 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(gang)
         return first
 
-    monkeypatch.setattr("enbloc.engine.actions.allocate.request_of", twice)
-    monkeypatch.setattr("enbloc.engine.intake.request_of", twice)
+    monkeypatch.setattr("enbloc.engine.core.allocate.request_of", twice)
+    monkeypatch.setattr("enbloc.engine.core.intake.request_of", twice)
     answer = simulate(m.node("n", 8), two_roles(False))
     assert seen
     assert [name.removeprefix("j-") for name in answer.order("j-")] == WITHOUT

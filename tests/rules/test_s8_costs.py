@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.growth_cases import CASES
 from enbloc.api.writes import WatchEvent
-from enbloc.engine.filters.pod_terms import PodSelector
-from enbloc.engine.filters.stateful.pod_index import PodIndex
+from enbloc.engine.core.filters.pod_terms import PodSelector
+from enbloc.engine.core.filters.stateful.pod_index import PodIndex
 from enbloc.units import Requirement, Selector
 from peers.kubernetes_composite import CLASSES, composite, group
 from support import manifests as m

@@ -24,14 +24,15 @@ from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.controllers.workloads.controller import WorkloadController
-from enbloc.engine.actions import allocate, evict
-from enbloc.engine.diagnosis.reporter import Reporter
-from enbloc.engine.intake import Intake
-from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
-from enbloc.engine.state.gang_table import GangTable
-from enbloc.engine.state.state import State
-from enbloc.engine.state.task_counts import TaskCounts
-from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.core import allocate
+from enbloc.engine.core.intake import Intake
+from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
+from enbloc.engine.core.state.gang_table import GangTable
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.task_counts import TaskCounts
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.why.reporter import Reporter
+from enbloc.engine.features.evict import evict
 from enbloc.gangs.volcano import Volcano
 from enbloc.runtime import event_reader
 from enbloc.runtime.control_plane import ControlPlane

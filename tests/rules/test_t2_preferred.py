@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.placement import in_domains
+from enbloc.engine.core.placement import in_domains
 from support import manifests as m
 from support import racks as r
 from support.answers import Answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from enbloc.engine.placement import in_domains
+from enbloc.engine.core.placement import in_domains
 from support import manifests as m
 from support import racks as r
 from support.simulation import NO_EVICTIONS, simulate

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from enbloc import config
-from enbloc.engine.tables.resources import CPU
+from enbloc.engine.core.tables.resources import CPU
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.runtime.engine_metrics import OF_QUEUES, REFERENCE, EngineMetrics, deserved_of
 from enbloc.scenario.documents import read_documents

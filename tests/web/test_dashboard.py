@@ -18,8 +18,8 @@ from enbloc import config
 from enbloc.api.meta import Obj
 from enbloc.api.reasons import PendingReason
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.engine.core.why.cause import cause_of
 from enbloc.engine.decisions import Reason
-from enbloc.engine.diagnosis.cause import cause_of
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation

@@ -8,7 +8,7 @@ from enbloc.advice.case import Case
 from enbloc.advice.remedies import remedies, shown
 from enbloc.advice.start_assumption import assumption
 from enbloc.advice.trials import Trials
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.core.tables.tasks import GangState
 from enbloc.sim.result import CUT_OFF, UNTIL, Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND

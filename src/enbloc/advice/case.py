@@ -14,11 +14,11 @@ from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.requests import pod_requests
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config
-from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.core.filters.taints import tolerated
+from enbloc.engine.core.tables.nodes import TaintFact
+from enbloc.engine.core.tables.tasks import GangState, Task
+from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.engine import Engine
-from enbloc.engine.filters.taints import tolerated
-from enbloc.engine.tables.nodes import TaintFact
-from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.lenient import LenientRegistry
 from enbloc.units import natural_key, parse_quantity
 

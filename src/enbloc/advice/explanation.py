@@ -25,9 +25,9 @@ from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, key_of, name_of, namespace_of, owner_key
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.config import Config, default_scheduler_name, scheduler_names
-from enbloc.engine.diagnosis.reporter import is_pending
+from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.why.reporter import is_pending
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.own_annotations import DECISION
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import (

@@ -13,7 +13,7 @@ from enbloc.api import volcano
 from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Obj, Ref, controller_of, namespace_of, uid_of
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.core.tables.tasks import GangState
 
 Edit = Callable[[str, dict[str, Any]], bool]
 """Changes the spec of a pod or template of a role in place; whether it changed anything."""

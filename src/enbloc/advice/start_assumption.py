@@ -5,7 +5,7 @@ from __future__ import annotations
 from enbloc.advice.candidates.others import gangs_in_the_way
 from enbloc.advice.case import Case
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.listing import listed
 from enbloc.units import format_duration
 

@@ -65,7 +65,7 @@ class Backfill(msgspec.Struct, frozen=True):
 
 
 class Preempt(msgspec.Struct, frozen=True):
-    """P1, or by the order of gangs: see `engine.actions.preempt_by_order`."""
+    """P1, or by the order of gangs: see `engine.features.evict.preempt_by_order`."""
 
     by: Literal["priority", "order"] = "priority"
 

@@ -25,34 +25,33 @@ from typing import Final
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine.actions import ACTIONS
-from enbloc.engine.actions.rediagnose import rediagnose
-from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.cycle import Cycle, Parts
+from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
+from enbloc.engine.core.cycle import Cycle, Parts
+from enbloc.engine.core.feature import Feature, Features
+from enbloc.engine.core.intake import Intake
+from enbloc.engine.core.ordering import GangOrder
+from enbloc.engine.core.placement.attempt import Placer
+from enbloc.engine.core.placement.request import surplus
+from enbloc.engine.core.plugins.plugin import Plugins, load
+from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
+from enbloc.engine.core.rediagnose import rediagnose
+from enbloc.engine.core.state.groups import Groups
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.tasks import GangState, pending_tasks
+from enbloc.engine.core.why import diagnosis
+from enbloc.engine.core.why.cause import Cause
+from enbloc.engine.core.why.details import Details, Obstacle, details
+from enbloc.engine.core.why.diagnosis import Diagnosis
+from enbloc.engine.core.why.reporter import Reporter, next_to_be_attempted
+from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Bind, Decision, Pending, TimeOut
-from enbloc.engine.diagnosis import diagnosis
-from enbloc.engine.diagnosis.cause import Cause
-from enbloc.engine.diagnosis.details import Details, Obstacle, details
-from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter, next_to_be_attempted
-from enbloc.engine.diagnosis.titles import Titles
-from enbloc.engine.eviction.history import EvictionHistory
-from enbloc.engine.eviction.immunity import Immunity
-from enbloc.engine.feature import Feature, Features
 from enbloc.engine.features import catalogue
-from enbloc.engine.intake import Intake
-from enbloc.engine.ordering import GangOrder
-from enbloc.engine.partial_gangs import PartialGangs, mark_others
-from enbloc.engine.placement.attempt import Placer
-from enbloc.engine.placement.request import surplus
-from enbloc.engine.plugins.plugin import Plugins, load
-from enbloc.engine.queueing.awaited_pods import AwaitedPods
-from enbloc.engine.queueing.demand import QueueDemand
-from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
-from enbloc.engine.queueing.starvation import Starvation
-from enbloc.engine.state.groups import Groups
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.tasks import GangState, pending_tasks
+from enbloc.engine.features.admission.awaited_pods import AwaitedPods
+from enbloc.engine.features.admission.demand import QueueDemand
+from enbloc.engine.features.evict.history import EvictionHistory
+from enbloc.engine.features.evict.immunity import Immunity
+from enbloc.engine.features.partial_gangs import PartialGangs, mark_others
+from enbloc.engine.features.reserve.starvation import Starvation
 from enbloc.engine.tree_facts import of_config
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
@@ -138,7 +137,7 @@ class Engine:
         with timed("begin"):
             cycle = self.begin(now_ns)
         for action in self.config.actions:
-            run = ACTIONS.get(action.name)
+            run = catalogue.ACTIONS.get(action.name)
             if run is not None:
                 with timed(action.name):
                     run(cycle)

@@ -13,9 +13,9 @@ from enbloc.api.kinds import view
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.config import Tenancy
-from enbloc.engine.tables.nodes import NodeFacts, TaintFact
-from enbloc.engine.tables.queues import QueueFacts
-from enbloc.engine.tables.tasks import PodFacts, TaskStatus
+from enbloc.engine.core.tables.nodes import NodeFacts, TaintFact
+from enbloc.engine.core.tables.queues import QueueFacts
+from enbloc.engine.core.tables.tasks import PodFacts, TaskStatus
 from enbloc.gangs import topology
 from enbloc.gangs.hints import pod_hints
 from enbloc.units import Quantity, parse_timestamp

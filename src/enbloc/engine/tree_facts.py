@@ -9,7 +9,7 @@ from enbloc.api import topology as api
 from enbloc.api.kinds import view
 from enbloc.api.meta import LabelSelector, Obj, name_of, selector_of
 from enbloc.config import Topology
-from enbloc.engine.tables.node_trees import HyperNodeFacts, LevelFacts, MemberFacts, NodeTrees, TreeFacts
+from enbloc.engine.core.tables.node_trees import HyperNodeFacts, LevelFacts, MemberFacts, NodeTrees, TreeFacts
 from enbloc.gangs.topology import CONFIG, KAI, KOORDINATOR, KUEUE
 
 _DEFAULT: Final = "default"

@@ -13,7 +13,7 @@ from enbloc.api import volcano
 from enbloc.api.events import last_seen
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
-from enbloc.engine.diagnosis.cause import Cause
+from enbloc.engine.core.why.cause import Cause
 from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
 from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
 from enbloc.inspect.overview import Overview, sentence

@@ -9,10 +9,10 @@ import msgspec
 
 from enbloc.api.topology import TREE_KINDS
 from enbloc.config import Config
+from enbloc.engine.core.tables.node_trees import Level, NodeTrees
+from enbloc.engine.core.tables.nodes import NodeTable
+from enbloc.engine.core.tables.resources import Resources
 from enbloc.engine.facts import node_facts
-from enbloc.engine.tables.node_trees import Level, NodeTrees
-from enbloc.engine.tables.nodes import NodeTable
-from enbloc.engine.tables.resources import Resources
 from enbloc.engine.tree_facts import observe_tree, of_config
 from enbloc.gangs.model import GangSpec
 from enbloc.gangs.topology import BY_LABEL, TopologyConstraint, of_pod

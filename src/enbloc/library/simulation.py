@@ -95,8 +95,8 @@ def simulate(
     `manifests`: a file, a directory, an object (a mapping), or several of them.
     `config`: a file, a mapping, or a policy by name (`"easy"`); `until`: `"1h30m"` or seconds.
     `nodes`, `node_resources`: nodes to add to those of the manifests. `default_run_time`: of pods that do not say.
-    `plugins`: objects with `gang_order`, `score` or `mask` (see `enbloc.engine.plugins.plugin`), or a function from a
-    gang to its sort key, which is its `gang_order`.
+    `plugins`: objects with `gang_order`, `score`, `mask` (see `enbloc.engine.core.plugins.plugin`), or a function from
+    a gang to its sort key, which is its `gang_order`.
 
     The same input gives the same result. Raises `BadInput` or `ConfigError` with every fault of the input, `ValueError`
     for another argument, `CutOff` for a load that never settles.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enbloc.api.meta import Obj, condition_of
-from enbloc.engine.diagnosis.released import note_in
+from enbloc.engine.core.why.released import note_in
 from enbloc.gangs.dialect import UNSCHEDULABLE
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from enbloc.engine.core.tables.queues import Queue
+from enbloc.engine.core.tables.resources import CPU, MEMORY, PODS, Ints
+from enbloc.engine.core.tables.tasks import TaskStatus
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.queues import Queue
-from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Ints
-from enbloc.engine.tables.tasks import TaskStatus
 
 _MILLI: Final = 1_000
 MOST_DOMAINS: Final = 1_000

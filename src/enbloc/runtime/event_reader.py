@@ -20,12 +20,10 @@ from enbloc.api.reasons import PendingReason
 from enbloc.api.topology import TREE_KINDS
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
-from enbloc.engine.decisions import (
-    Decision,
-)
+from enbloc.engine.core.state import budgets
+from enbloc.engine.decisions import Decision
 from enbloc.engine.engine import Engine
 from enbloc.engine.facts import node_facts, pod_facts, queue_facts
-from enbloc.engine.state import budgets
 from enbloc.engine.tree_facts import observe_tree
 from enbloc.gangs.compatibility import constraints_of, pod_constraints
 from enbloc.gangs.constraints import Unhonoured

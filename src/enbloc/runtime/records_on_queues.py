@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, annotations_of, name_of, uid_of
 from enbloc.api.writes import Patch
-from enbloc.engine.cycle import Parts
+from enbloc.engine.core.cycle import Parts
 from enbloc.engine.decisions import RecordLapses, RecordUsage
-from enbloc.engine.features.later_room import LaterRoom
 from enbloc.engine.features.usage import Usage
+from enbloc.engine.features.waves.later_room import LaterRoom
 from enbloc.gangs import lapse_records, usage_records
 from enbloc.runtime.own_records import OwnRecords
 from enbloc.runtime.write_plans import Step, WritePlan

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
+from enbloc.engine.core.tables.resources import CPU, total
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.engine.decisions import Bind, Evict
-from enbloc.engine.tables.resources import CPU, total
-from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import new_keyring
 from enbloc.runtime.scheduler import Known, listed

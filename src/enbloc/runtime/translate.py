@@ -18,6 +18,8 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Write
+from enbloc.engine.core.faults import GangsFailed, culprit
+from enbloc.engine.core.tables.tasks import TaskStatus
 from enbloc.engine.decisions import (
     RECORD_REMOVED,
     Bind,
@@ -34,8 +36,6 @@ from enbloc.engine.decisions import (
     TimeOut,
     Waits,
 )
-from enbloc.engine.faults import GangsFailed, culprit
-from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.hints import DOMAINS, EXPECTED_START

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from enbloc.config import Config
+from enbloc.engine.core.tables.nodes import NodeFacts
+from enbloc.engine.core.tables.queues import QueueFacts
+from enbloc.engine.core.tables.tasks import PodFacts, TaskStatus
 from enbloc.engine.decisions import Bind, Enqueue, Evict, Waits
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.nodes import NodeFacts
-from enbloc.engine.tables.queues import QueueFacts
-from enbloc.engine.tables.tasks import PodFacts, TaskStatus
 from enbloc.gangs.hints import SchedulingHints, user_name
 from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
 from enbloc.gangs.volcano import TRIED

@@ -18,7 +18,7 @@ from enbloc import garbage_collector
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config, render, scheduler_names, where_alone
-from enbloc.engine.diagnosis.cause import Cause
+from enbloc.engine.core.why.cause import Cause
 from enbloc.inspect.gangs import Objects
 from enbloc.inspect.overview import IN_UP, KINDS, UNKNOWN, Overview
 from enbloc.runtime.engine_metrics import EngineMetrics, deserved_of

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from enbloc.api.meta import Obj
 from enbloc.config import Config
-from enbloc.engine.diagnosis.cause import Cause
+from enbloc.engine.core.why.cause import Cause
 from enbloc.inspect.dashboard import dashboard_model, gang_detail
 from enbloc.inspect.gang_states import WAITS
 from enbloc.inspect.gangs import Objects, Reading

@@ -11,8 +11,8 @@ import msgspec
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj
 from enbloc.api.reasons import PendingReason
+from enbloc.engine.core.why.cause import Cause, cause_of
 from enbloc.engine.decisions import Reason
-from enbloc.engine.diagnosis.cause import Cause, cause_of
 from enbloc.inspect.dashboard import dashboard_model, gang_detail
 from enbloc.inspect.gang_states import FAILED, FINISHED, RUNNING, WAITING, WAITS
 from enbloc.inspect.gangs import Reading

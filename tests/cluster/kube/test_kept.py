@@ -12,9 +12,9 @@ from cluster.kube.server import pod as served_pod
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.kube.kept import MOST_PARTS, Kept
+from enbloc.engine.core.tables.classes import ClassTable
+from enbloc.engine.core.tables.resources import Resources
 from enbloc.engine.facts import pod_facts
-from enbloc.engine.tables.classes import ClassTable
-from enbloc.engine.tables.resources import Resources
 from enbloc.gangs.compatibility import pod_constraints
 from enbloc.inspect.gang_states import exit_codes
 

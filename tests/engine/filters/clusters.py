@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from enbloc.engine.filters.filter import Check
-from enbloc.engine.tables.classes import ClassTable, TaskClass
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable, TaintFact
-from enbloc.engine.tables.resources import Resources
+from enbloc.engine.core.filters.filter import Check
+from enbloc.engine.core.tables.classes import ClassTable, TaskClass
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable, TaintFact
+from enbloc.engine.core.tables.resources import Resources
 
 CLASSES = ClassTable(Resources())
 """One table for all tests: filters cache by class id."""

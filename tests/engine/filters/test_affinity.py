@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters import pod_terms
-from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeTable
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.core.filters import pod_terms
+from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
+from enbloc.engine.core.filters.volumes import VolumeTable
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import (
     HOST,
     Task,

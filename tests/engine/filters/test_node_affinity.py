@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters import node_affinity
-from enbloc.engine.tables.classes import TaskClass
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.core.filters import node_affinity
+from enbloc.engine.core.tables.classes import TaskClass
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import class_of, clusters, named, node, passing, settle, table
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

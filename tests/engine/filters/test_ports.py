@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters.stateful.ports import HostPorts
-from enbloc.engine.tables.nodes import NodeTable
+from enbloc.engine.core.filters.stateful.ports import HostPorts
+from enbloc.engine.core.tables.nodes import NodeTable
 from engine.filters.clusters import Task, clusters, named, node, passing_masks, settle, table, task
 
 

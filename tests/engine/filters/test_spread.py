@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeTable
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
+from enbloc.engine.core.filters.volumes import VolumeTable
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import HOST, Task, clusters, named, node, passing_masks, pod_labels, table, task
 
 WEB = {"matchLabels": {"app": "web"}}

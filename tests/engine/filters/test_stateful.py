@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeTable
+from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
+from enbloc.engine.core.filters.volumes import VolumeTable
 from engine.filters.clusters import HOST, Task, node, passing_masks, pod_labels, settle, table, task
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from enbloc.engine.filters import node_selector, readiness, unschedulable
-from enbloc.engine.tables.nodes import NodeTable
+from enbloc.engine.core.filters import node_selector, readiness, unschedulable
+from enbloc.engine.core.tables.nodes import NodeTable
 from engine.filters.clusters import class_of, clusters, named, node, node_labels, passing, table
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters import taints
-from enbloc.engine.tables.nodes import NodeTable, TaintFact
+from enbloc.engine.core.filters import taints
+from enbloc.engine.core.tables.nodes import NodeTable, TaintFact
 from engine.filters.clusters import class_of, clusters, named, node, passing, table
 
 

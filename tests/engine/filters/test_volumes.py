@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.filters.stateful.exclusive_claims import REASON, ExclusiveClaims
-from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeTable
-from enbloc.engine.tables.classes import TaskClass
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.core.filters.stateful.exclusive_claims import REASON, ExclusiveClaims
+from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
+from enbloc.engine.core.filters.volumes import VolumeTable
+from enbloc.engine.core.tables.classes import TaskClass
+from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import Task, class_of, clusters, named, node, passing, passing_masks, table, task
 
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from enbloc.engine.core.filters import node_affinity, node_selector, readiness, taints, unschedulable
+from enbloc.engine.core.filters.filter import Check
+from enbloc.engine.core.filters.stateful.affinity import PodAffinity
+from enbloc.engine.core.filters.stateful.assumed_volumes import AssumedVolumes
+from enbloc.engine.core.filters.stateful.exclusive_claims import ExclusiveClaims
+from enbloc.engine.core.filters.stateful.ports import HostPorts
+from enbloc.engine.core.filters.stateful.spread import TopologySpread
+from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
+from enbloc.engine.core.filters.volumes import WAKES_ON as VOLUMES
+from enbloc.engine.core.filters.volumes import VolumeTable
+from enbloc.engine.core.scoring.candidates import Candidates, ScoreVector
+from enbloc.engine.core.scoring.headroom import FIT_WAKES_ON
 from enbloc.engine.events import ClusterEvent, EventKind
-from enbloc.engine.filters import node_affinity, node_selector, readiness, taints, unschedulable
-from enbloc.engine.filters.filter import Check
-from enbloc.engine.filters.stateful.affinity import PodAffinity
-from enbloc.engine.filters.stateful.assumed_volumes import AssumedVolumes
-from enbloc.engine.filters.stateful.exclusive_claims import ExclusiveClaims
-from enbloc.engine.filters.stateful.ports import HostPorts
-from enbloc.engine.filters.stateful.spread import TopologySpread
-from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import WAKES_ON as VOLUMES
-from enbloc.engine.filters.volumes import VolumeTable
-from enbloc.engine.scoring.candidates import Candidates, ScoreVector
-from enbloc.engine.scoring.headroom import FIT_WAKES_ON
 from engine.filters.clusters import HOST, Task, class_of, node, settle, table, task
 from engine.filters.test_volumes import CSI, LOCAL, pv, pvc
 

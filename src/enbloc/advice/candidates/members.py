@@ -13,7 +13,7 @@ from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, name_of
 from enbloc.api.quotas import quota_of
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.features.later_room import LaterRoom
+from enbloc.engine.features.waves.later_room import LaterRoom
 from enbloc.units import format_amount, format_quantity, parse_quantity
 
 NATIVE_GROUP = "PodGroup.scheduling.k8s.io"

@@ -10,8 +10,8 @@ from enbloc.advice.case import Case, allocatable_of, requests_of
 from enbloc.advice.change import Candidates, Change, as_written, create, patch
 from enbloc.api.meta import Obj, labels_of, name_of
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.diagnosis.reporter import is_pending
-from enbloc.engine.tables.nodes import TaintFact
+from enbloc.engine.core.tables.nodes import TaintFact
+from enbloc.engine.core.why.reporter import is_pending
 from enbloc.listing import listed
 from enbloc.units import format_amount, format_quantity
 

@@ -12,7 +12,7 @@ from enbloc.advice.sources import own_object, recreated, sources_of, with_edited
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.core.tables.tasks import GangState
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.volcano import Volcano
 

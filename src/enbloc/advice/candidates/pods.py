@@ -13,7 +13,7 @@ from enbloc.advice.sources import Edit, pod_parts, recreated, with_edited_pods
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
 from enbloc.config import default_scheduler_name, scheduler_names
-from enbloc.engine.tables.tasks import TaskStatus
+from enbloc.engine.core.tables.tasks import TaskStatus
 from enbloc.gangs.compatibility import constraints_of, pod_constraints
 from enbloc.listing import listed
 from enbloc.units import format_amount, format_quantity

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from enbloc.config import Config
-from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.cycle import take_claimed_room
+from enbloc.engine.core.allocate import allocate, backfill
+from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
+from enbloc.engine.core.cycle import Cycle, take_claimed_room
+from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.placement.attempt import Placer
+from enbloc.engine.core.plugins.plugin import Plugins
+from enbloc.engine.core.state.state import State
 from enbloc.engine.decisions import Decision
-from enbloc.engine.feature import Feature
-from enbloc.engine.features.conservative_backfill import ConservativeBackfill
-from enbloc.engine.features.deadlines import Deadlines
-from enbloc.engine.features.deadlocks import Deadlocks
-from enbloc.engine.features.easy_backfill import EasyBackfill
-from enbloc.engine.features.expected_start import ExpectedStarts
-from enbloc.engine.features.later_room import LaterRoom
+from enbloc.engine.features.admission import enqueue
+from enbloc.engine.features.admission.deadlines import Deadlines
+from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
+from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
+from enbloc.engine.features.backfill.expected_start import ExpectedStarts
+from enbloc.engine.features.backfill.planned_starts import PlannedStarts
+from enbloc.engine.features.evict import preempt, reclaim
+from enbloc.engine.features.groups.deadlocks import Deadlocks
 from enbloc.engine.features.partial_allocations import PartialAllocations
-from enbloc.engine.features.planned_starts import PlannedStarts
-from enbloc.engine.features.reserved_nodes import ReservedNodes
+from enbloc.engine.features.reserve import reserve
+from enbloc.engine.features.reserve.reserved_nodes import ReservedNodes
 from enbloc.engine.features.usage import Usage
-from enbloc.engine.placement.attempt import Placer
-from enbloc.engine.plugins.plugin import Plugins
-from enbloc.engine.state.state import State
+from enbloc.engine.features.waves.later_room import LaterRoom
+
+ACTIONS: Final[Mapping[str, Callable[[Cycle], None]]] = {
+    "enqueue": enqueue.run,
+    "allocate": allocate,
+    "backfill": backfill,
+    "preempt": preempt.run,
+    "reclaim": reclaim.run,
+    "reserve": reserve.run,
+}
+"""The actions of a cycle, in the words of the config."""
 
 
 def of(

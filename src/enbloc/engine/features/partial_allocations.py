@@ -13,20 +13,20 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from enbloc.engine.actions.allocate import places_singly
-from enbloc.engine.cycle import Cycle
-from enbloc.engine.diagnosis.diagnosis import SET_ASIDE, Diagnosis
-from enbloc.engine.diagnosis.reporter import next_to_be_attempted
+from enbloc.engine.core.allocate import places_singly
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.feature import UNSIGNABLE, Feature
+from enbloc.engine.core.placement.attempt import attempt
+from enbloc.engine.core.placement.constraints import Constraints
+from enbloc.engine.core.placement.request import request_of
+from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.resources import Bools, Ints
+from enbloc.engine.core.tables.tasks import GangState, Task
+from enbloc.engine.core.why.diagnosis import SET_ASIDE, Diagnosis
+from enbloc.engine.core.why.reporter import next_to_be_attempted
 from enbloc.engine.events import EventKind
-from enbloc.engine.feature import UNSIGNABLE, Feature
-from enbloc.engine.placement.attempt import attempt
-from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.request import request_of
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
-from enbloc.engine.state.state import State
-from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.resources import Bools, Ints
-from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 
 

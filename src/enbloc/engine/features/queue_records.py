@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.state.state import State
 from enbloc.engine.decisions import Decision, RecordLapses, RecordUsage
-from enbloc.engine.feature import Feature
-from enbloc.engine.state.state import State
 
 R = TypeVar("R")
 

@@ -14,15 +14,15 @@ from typing import Final
 import numpy as np
 
 from enbloc.api.reasons import PendingReason
+from enbloc.engine.core.plugins.fair_share import OF_QUEUE, FairShare, user_of
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.accounts import Account, next_change, ranked, rate_of
+from enbloc.engine.core.tables.queues import ROOT, Queue
+from enbloc.engine.core.tables.resources import Ints
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.engine.decisions import Decision, RecordUsage
 from enbloc.engine.events import EventKind
 from enbloc.engine.features.queue_records import QueueRecords
-from enbloc.engine.plugins.fair_share import OF_QUEUE, FairShare, user_of
-from enbloc.engine.state.state import State
-from enbloc.engine.tables.accounts import Account, next_change, ranked, rate_of
-from enbloc.engine.tables.queues import ROOT, Queue
-from enbloc.engine.tables.resources import Ints
-from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.usage_records import MOST_ACCOUNTS, AccountRecord, UsageRecord
 from enbloc.units import SECOND

@@ -1,0 +1,145 @@
+"""What an attempt is asked to place for one gang: the tasks of its minima, room for later waves, part of its surplus.
+
+A `PlacementRequest` is computed from the gang's counts at the moment it is asked for, and passed on as a value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
+from enbloc.gangs.gang_tree import leaves
+
+_STARTED = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND})
+
+
+class PlacementRequest(NamedTuple):
+    """Placed as a whole or not at all: `needed`, `later`, and any `short` tasks of `rest` (O1, D5)."""
+
+    gang: GangState
+    needed: Sequence[Task] = ()
+    """Pending tasks that the role minima still need, in the order of O2."""
+    rest: Sequence[Task] = ()
+    """Other pending tasks of the present wave, in the order of O2."""
+    short: int = 0
+    """How many tasks of `rest` the total minimum still needs."""
+    later: Sequence[Task] = ()
+    """Placeholders for pods of later waves (D5)."""
+
+    @property
+    def must(self) -> list[Task]:
+        """The tasks that are placed whatever else is."""
+        return [*self.needed, *self.later]
+
+    @property
+    def minimum(self) -> list[Task]:
+        """The tasks of the minima, taking the first of `rest` for the total."""
+        return [*self.needed, *self.rest[: self.short]]
+
+    @property
+    def everything(self) -> list[Task]:
+        """The tasks of the minima and of later waves."""
+        return [*self.minimum, *self.later]
+
+    def remaining(self) -> PlacementRequest:
+        """The request without the tasks that were placed since it was made."""
+        if not self.rest and not self.later:  # most gangs
+            return self._replace(needed=[task for task in self.needed if task.status in WAITS])
+        placed = sum(task.status is TaskStatus.ASSUMED for task in self.rest)
+        return self._replace(
+            needed=[task for task in self.needed if task.status in WAITS],
+            rest=[task for task in self.rest if task.status in WAITS],
+            short=max(0, self.short - placed),
+            later=[task for task in self.later if task.status in WAITS],
+        )
+
+
+def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> PlacementRequest:
+    """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
+    waiting = pending_tasks(gang) if pending is None else pending
+    placed, minima = gang.found_by_role(), gang.minima()
+    if gang.spec.tree is None and len(minima) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
+        (role, minimum), *_ = minima.items()
+        lacks = max(0, minimum - placed.get(role, 0))
+        first = waiting[:lacks]
+        return PlacementRequest(gang, first, waiting[lacks:], max(0, gang.short_of(placed) - len(first)))
+    lacking = {role: minimum - placed.get(role, 0) for role, minimum in minima.items()}
+    needed: list[Task] = []
+    rest: list[Task] = []
+    if gang.ran or gang.behind:  # without replacements for an earlier wave, and tasks of a later one
+        waiting = [task for task in waiting if gang.in_wave(task.role)]
+    for task in waiting:
+        role = task.role
+        lacks = lacking.get(role, 0)
+        if lacks > 0:
+            lacking[role] = lacks - 1
+            needed.append(task)
+        else:
+            rest.append(task)
+    short = max(0, gang.short_of(placed) - len(needed))
+    if gang.spec.tree is not None and gang.satisfied:  # T0: a sub-group that has not started makes up no total
+        roles = {leaf.name for leaf in leaves(gang.spec.tree) if placed.get(leaf.name, 0) < leaf.minimum}
+        short = min(short, sum(task.role not in roles for task in rest))
+    return PlacementRequest(gang, needed, rest, short)
+
+
+def surplus(gang: GangState) -> frozenset[str]:
+    """UIDs of pending tasks that a gang that has not started does not need (E1); none where nothing is needed."""
+    if not gang.spec.minimum or gang.total_found + gang.total_pending <= gang.spec.minimum:
+        return frozenset()
+    request = request_of(gang)
+    return frozenset(task.uid for task in request.rest[request.short :])
+
+
+def is_surplus(gang: GangState, request: PlacementRequest | None = None) -> bool:
+    """G3: whether all that waits of a gang is beyond its minima. Lost members may not exist again yet: then it is,
+    though a minimum is not met. `request`: what the gang still needs, if that is known."""
+    if gang.ready() or not gang.satisfied:
+        return gang.ready()
+    asked = request_of(gang) if request is None else request
+    return not asked.needed and not asked.short
+
+
+def replacements(gang: GangState) -> list[Task]:
+    """Pending tasks that replace lost members of an earlier, satisfied wave: ordinary pods now (G7, D3)."""
+    if not gang.ran:
+        return []
+    lacking = {role: gang.spec.minima[role] - gang.occupied.get(role, 0) for role in gang.ran}
+    found: list[Task] = []
+    for task in pending_tasks(gang):
+        if lacking.get(task.role, 0) > 0:
+            lacking[task.role] -= 1
+            found.append(task)
+    return found
+
+
+def needed_members(gang: GangState) -> list[Task]:
+    """Members with a node without which the minima would not be met, once all that they lack is placed. The others are
+    surplus: the last in the order of O2."""
+    if gang.only_waiting:
+        return []
+    found = sorted((task for task in gang.tasks.values() if task.status in _STARTED), key=attrgetter("order"))
+    minima, counts = gang.spec.minima, Counter(gang.occupied)
+    counts |= Counter(minima)
+    spare = counts.total() - gang.spec.minimum
+    needed: list[Task] = []
+    for task in reversed(found):
+        if spare > 0 and counts[task.role] > minima.get(task.role, 0):
+            counts[task.role] -= 1
+            spare -= 1
+        else:
+            needed.append(task)
+    return needed[::-1]
+
+
+def waits_for(gang: GangState) -> PlacementRequest:
+    """What the minima of a gang still need, replacements for earlier waves first. A wave of which pods are missing
+    needs none meanwhile if an earlier one does: each is a gang of its own (D3)."""
+    lost = replacements(gang)
+    if lost and gang.missing():
+        return PlacementRequest(gang, lost)
+    request = request_of(gang)
+    return request._replace(needed=[*lost, *request.needed]) if lost else request

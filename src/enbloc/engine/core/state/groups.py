@@ -1,0 +1,329 @@
+"""GangGroups: gangs that start together or not at all (K7). Starting them is left to `actions.gang_groups`.
+
+A gang names other gangs in its list. Gangs are one group if each reaches the other along these names: a gang that is
+named and does not name back, directly or through gangs that it names, is not bound to the one that names it (S1). It is
+*awaited* instead: the group that names it is attempted once it is satisfied.
+
+Groups are rebuilt only when a list changes. A gang with no list is in no group, unless it is NonStrict (K6) or has
+minResources to check before an attempt (K7): then it is a group of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from enbloc.engine.core.state.components import strongly_connected
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.commit_marks import covers, covers_mark, merged
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus
+from enbloc.engine.decisions import Complain
+from enbloc.gangs.koordinator_values import DIALECT
+from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.single_pod import SinglePod
+from enbloc.listing import plural
+
+_BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
+_DIALECTS = (DIALECT, "volcano", "kubernetes")
+"""In this order gangs are meant by a name that several have."""
+STARTED = _BOUND | {TaskStatus.ASSUMED, TaskStatus.FAILED}
+
+
+class Group:
+    """Gangs that start together."""
+
+    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "stands", "unsatisfied", "waiting_ns")
+
+    def __init__(self, keys: tuple[GangKey, ...], awaits: tuple[GangKey, ...]) -> None:
+        self.keys = keys
+        self.awaits = awaits
+        """Gangs outside of it that its gangs name; some may not exist."""
+        self.unsatisfied: tuple[GangKey, ...] = awaits
+        """Those of them that are not satisfied."""
+        self.absent = len(awaits)
+        """How many of them do not exist."""
+        self.holds = False
+        """Whether all its gangs are NonStrict."""
+        self.waiting_ns = 0
+        """The longest waiting time of its gangs."""
+        self.committed: frozenset[str] = frozenset()
+        """Decisions that are completely bound: one of their Bindings carries the commit mark (G11)."""
+        self.stands = False
+        """Whether its clock stands: all that it lacks are pods that our controllers have not created yet (K8)."""
+        self.met = False
+        """Whether the minima of every gang are, or were once, bound."""
+
+    def __repr__(self) -> str:
+        return f"Group({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
+
+
+class Groups:
+    """All groups, by gang."""
+
+    def __init__(self, state: State, *, isolated: bool = False) -> None:
+        """`isolated`: messages in one namespace name no gang of another one."""
+        self._state = state
+        self._isolated = isolated
+        self._of: dict[GangKey, Group] = {}
+        self._awaiting: dict[GangKey, list[Group]] = {}
+        """Gang → the groups that await it."""
+        self._known: dict[GangKey, tuple[GangKey, ...]] = {}
+        """Gang → its list when the groups were last built."""
+        self._lists: dict[GangKey, tuple[GangKey, ...]] = {}
+        """The same, with the gangs that are meant: a name may be one of any dialect (K1)."""
+        self._names: dict[GangKey, set[GangKey]] = {}
+        """Name in a list → the gangs that have it."""
+        self._reported: dict[GangKey, str] = {}
+        """Gang → the disagreement that was last reported of it."""
+        self._forgotten = 0
+
+    def of(self, gang: GangState) -> Group | None:
+        return self._of.get(gang.key)
+
+    def several(self) -> list[Group]:
+        """The groups of two gangs or more."""
+        return list({id(group): group for group in self._of.values() if len(group.keys) > 1}.values())
+
+    def gangs(self, group: Group) -> list[GangState]:
+        """The gangs of a group that exist."""
+        return [self._state.gangs[key] for key in group.keys if key in self._state.gangs]
+
+    def mates(self, gang: GangState) -> list[GangState]:
+        """The gangs that start with a gang, itself included."""
+        group = self.of(gang)
+        return self.gangs(group) if group is not None else [gang]
+
+    def partners(self, gang: GangState) -> list[GangState]:
+        """The gangs that are to start with a gang, itself included; once satisfied it replaces what it lost alone."""
+        return [gang] if gang.satisfied else [mate for mate in self.mates(gang) if not mate.satisfied]
+
+    def needed_by(self, gang: GangState) -> set[GangKey]:
+        """The gangs without which a gang could not start: those that it starts with, and while it is not satisfied
+        those that its group awaits, with all that start with them."""
+        group = self.of(gang)
+        if group is None:
+            return {gang.key}
+        found = set(group.keys)
+        for key in group.awaits if not gang.satisfied else ():
+            awaited = self._of.get(key)
+            found.update(awaited.keys if awaited is not None else (key,))
+        return found
+
+    def settle(self, changed: Iterable[GangState]) -> list[Complain]:
+        """Before gangs are read: brings the groups up to date with the lists of their gangs."""
+        complaints: list[Complain] = []
+        changed = list(changed)
+        if not changed and self._forgotten == self._state.gang_table.forgotten:
+            return complaints
+        gone = self._forgotten != self._state.gang_table.forgotten and any(
+            key not in self._state.gangs for key in self._known
+        )
+        self._forgotten = self._state.gang_table.forgotten
+        if gone or not all(self._is_known(gang) for gang in changed):
+            complaints = self._rebuild()
+            changed = list(self._state.dirty.values())  # includes gangs whose group changed
+        seen: dict[int, Group] = {}
+        for gang in changed:
+            group = self.of(gang)
+            if group is not None and id(group) not in seen:
+                seen[id(group)] = group
+                before = (group.met, group.committed)
+                self._review(group)
+                if before != (group.met, group.committed):  # the start of one gang counts for all
+                    for mate in self.gangs(group):
+                        self._state.touch(mate)
+        if self._awaiting:
+            keys = {gang.key for gang in changed}.union(*(group.keys for group in seen.values()))
+            self._review_awaiting(keys)
+        return complaints
+
+    def _review_awaiting(self, keys: Iterable[GangKey]) -> None:
+        """The groups that await these gangs are read again if other gangs keep them waiting now."""
+        found = {id(group): group for key in keys for group in self._awaiting.get(key, ())}
+        for group in found.values():
+            unsatisfied = tuple(key for key in group.awaits if not self._is_satisfied(key))
+            absent = sum(key not in self._state.gangs for key in unsatisfied)
+            if (unsatisfied, absent) != (group.unsatisfied, group.absent):
+                group.unsatisfied, group.absent = unsatisfied, absent
+                for gang in self.gangs(group):
+                    self._state.touch(gang)
+
+    def _is_satisfied(self, key: GangKey) -> bool:
+        """Whether a gang exists and it, and every gang that it starts with, is or was satisfied."""
+        gang, group = self._state.gangs.get(key), self._of.get(key)
+        if gang is None or gang.spec.problem:
+            return False
+        return group.met if group is not None else _has_been_met(gang)
+
+    def _is_known(self, gang: GangState) -> bool:
+        if self._names and any(gang.key not in self._names.get(name, (gang.key,)) for name in _names_of(gang.spec)):
+            return False  # a list names it
+        if _is_special(gang.spec) != (gang.key in self._of):
+            return False  # one that a list names may have become NonStrict since
+        if gang.key not in self._of and gang.key not in self._awaiting:
+            return True
+        return self._known.get(gang.key) == gang.spec.group
+
+    def _find_named(self) -> None:
+        """Which gangs the lists mean: a name may be that of a gang of any dialect (K1), the list's own first."""
+        self._names = {name: set() for one in {id(one): one for one in self._known.values()}.values() for name in one}
+        for key, gang in self._state.gangs.items() if self._names else ():
+            for name in _names_of(gang.spec):
+                if name in self._names:
+                    self._names[name].add(key)
+        lists: dict[tuple[int, str], tuple[GangKey, ...]] = {}  # equal lists stay one: they may be long
+        for key, names in self._known.items():
+            at = (id(names), key.dialect)
+            if at not in lists:
+                meant = tuple(min(self._names[name], key=_precedence(key.dialect), default=name) for name in names)
+                lists[at] = names if meant == names else meant
+            self._lists[key] = lists[at]
+
+    def _rebuild(self) -> list[Complain]:
+        state = self._state
+        before, self._of, self._awaiting = self._of, {}, {}
+        gone = {key for key in self._known if key not in state.gangs}
+        self._reported = {key: message for key, message in self._reported.items() if key in state.gangs}
+        self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
+        self._lists = {}
+        self._find_named()
+        complaints: list[Complain] = []
+        for keys, awaits in _groups_by_consent(self._lists):
+            known = before.get(keys[0])
+            group = known if known is not None and (known.keys, known.awaits) == (keys, awaits) else Group(keys, awaits)
+            for key in awaits:
+                self._awaiting.setdefault(key, []).append(group)
+            for key in keys:
+                self._of[key] = group
+                if before.get(key) is not group or not gone.isdisjoint(awaits):
+                    state.touch(state.gangs[key])
+        for key in self._awaiting:
+            if key in state.gangs:
+                self._known.setdefault(key, state.gangs[key].spec.group)
+        for key in before.keys() - self._of.keys():
+            if key in state.gangs:
+                state.touch(state.gangs[key])
+        for group in {id(group): group for group in self._of.values()}.values():
+            self._review(group)
+            complaints += self._disagreements(group) if group.awaits or len(group.keys) > 1 else []
+        self._review_awaiting(self._awaiting)
+        return complaints
+
+    def _disagreements(self, group: Group) -> list[Complain]:
+        """Gangs whose list is not the whole group (K7). Each is reported once."""
+        found = []
+        sizes: dict[int, frozenset[GangKey]] = {}
+        for gang in self.gangs(group):
+            names = self._lists.get(gang.key, ())
+            named = sizes.setdefault(id(names), frozenset(names))
+            others = sorted(key for key in named if key in group.awaits and self.is_declared(key))
+            if self._isolated:  # others are named to their own namespace only (S7)
+                others = [key for key in others if key.namespace == gang.key.namespace]
+            if others:
+                message = (
+                    f"gangs of a group disagree: {gang.spec.title} names {_title(others[0])}, which does not name it"
+                )
+            elif len(named - set(group.awaits)) + (gang.key not in named) != len(group.keys):
+                message = (
+                    f"gangs of a group disagree: {gang.spec.title} names {plural(len(named), 'gang')}, "
+                    f"and {len(group.keys)} start together"
+                )
+            else:
+                continue
+            if self._reported.get(gang.key) != message:
+                self._reported[gang.key] = message
+                found.append(Complain(gang.key, message))
+        return found
+
+    def is_declared(self, key: GangKey) -> bool:
+        """Whether a gang exists and what it names is known: pods may come before their PodGroup (K4)."""
+        gang = self._state.gangs.get(key)
+        return gang is not None and not gang.spec.problem
+
+    def _review(self, group: Group) -> None:
+        """Recounts a group, once however many of its gangs changed."""
+        gangs = self.gangs(group)
+        group.holds = all(gang.spec.holds for gang in gangs)
+        group.waiting_ns = max((gang.spec.waiting_ns for gang in gangs), default=0)
+        group.committed = frozenset(
+            task.decision for gang in gangs for task in gang.tasks.values() if task.mark and task.decision
+        )
+        group.met = all(map(_has_been_met, gangs))
+
+
+def _names_of(spec: GangSpec) -> tuple[GangKey, ...]:
+    """What lists call a gang: its Job's or its PodGroup's name, in the keys of Koordinator's dialect."""
+    if spec.key.dialect == SinglePod.name:
+        return ()
+    own = GangKey(DIALECT, spec.key.namespace, spec.key.name)
+    title = GangKey(DIALECT, *spec.title.split("/", 1))
+    return (own,) if own == title else (own, title)
+
+
+def _precedence(dialect: str) -> Callable[[GangKey], tuple[int, GangKey]]:
+    order = (dialect, *_DIALECTS)
+    return lambda key: (order.index(key.dialect) if key.dialect in order else len(order), key)
+
+
+def _is_special(spec: GangSpec) -> bool:
+    return bool(spec.group or spec.holds or spec.min_free_resources)
+
+
+def bound_by_role(gang: GangState) -> dict[str, int]:
+    bound: dict[str, int] = {}
+    for task in gang.tasks.values():
+        if task.status in _BOUND:
+            bound[task.role] = bound.get(task.role, 0) + 1
+    return bound
+
+
+def minima_are_bound(gang: GangState) -> bool:
+    bound, minima = bound_by_role(gang), gang.spec.minima
+    return sum(bound.values()) >= gang.spec.minimum and all(bound.get(role, 0) >= n for role, n in minima.items())
+
+
+def mark_left(gang: GangState) -> str:
+    """The commit mark of what was bound of a gang once, as its pods carry it or as it was known so far; empty if no pod
+    is left that shows that it started (G11)."""
+    best = gang.covered
+    is_left = False
+    for task in gang.tasks.values():
+        is_left = is_left or task.status in STARTED
+        if not task.mark or task.status is TaskStatus.RELEASING:
+            continue
+        if gang.spec.waves:
+            best = merged(best, task.mark)  # each wave has its own; with relaxed minima none covers those before
+        elif not best or covers_mark(task.mark, best):
+            best = task.mark
+    return best if is_left else ""
+
+
+def _has_been_met(gang: GangState) -> bool:
+    return covers(mark_left(gang), gang.spec) or minima_are_bound(gang)
+
+
+def _title(key: GangKey) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+def _groups_by_consent(
+    named: Mapping[GangKey, tuple[GangKey, ...]],
+) -> list[tuple[tuple[GangKey, ...], tuple[GangKey, ...]]]:
+    """The sets of gangs that reach each other, and what each set names outside of itself, in order."""
+    lists = {id(names): names for names in named.values() if names}
+
+    def names_of(vertex: GangKey | int) -> Sequence[GangKey | int]:
+        """From a gang to its list to the gangs in it: identical lists are walked once."""
+        if isinstance(vertex, int):
+            return lists[vertex]
+        names = named.get(vertex)
+        return (id(names),) if names else ()
+
+    vertices: list[GangKey | int] = list(named)
+    found = []
+    for component in strongly_connected(vertices, names_of):
+        keys = {vertex for vertex in component if not isinstance(vertex, int) and vertex in named}
+        own = {id(named[key]): named[key] for key in keys}
+        awaits = {other for names in own.values() for other in names if other not in keys}
+        if keys:
+            found.append((tuple(sorted(keys)), tuple(sorted(awaits))))
+    return sorted(found)

@@ -1,0 +1,32 @@
+"""R5: a gang that fits only on nodes reserved for gangs of lower priority starts there; those are reserved others."""
+
+from __future__ import annotations
+
+from enbloc.engine.core.allocate import attempt_unit
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.placement.constraints import Constraints
+from enbloc.engine.core.queueing.scheduling_queue import SchedulingQueue
+from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.why.diagnosis import Diagnosis
+from enbloc.engine.features.reserve.reserve import mend
+
+
+class ReservedNodes(Feature):
+    def post_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
+    ) -> bool:
+        """Its minima, or replacements of lost members, not surplus. Nodes of the lowest priority are tried first."""
+        reservations = cycle.claims.reservations
+        if not reservations or failure.waits_for_gangs or gang.ready() or gang.missing():
+            return False
+        group = cycle.groups.of(gang) if not gang.satisfied else None
+        unit = cycle.intake.unit(group) if group is not None else [gang]
+        below = min((one.priority for one in unit), default=0)
+        for level in sorted({one.priority for one in reservations.gangs() if one.priority < below}) if unit else ():
+            lower = reservations.lower_than(level + 1)
+            there = cycle.constraints(gang, lower)._replace(shadow=constraints.shadow)
+            if attempt_unit(cycle, gang, there, holds=False) is None:
+                mend(cycle, lower, unit)
+                return True
+        return False

@@ -30,7 +30,7 @@ from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.core.why import diagnosis, further_nodes
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.core.why.shortage import Refusal, Shortage, diagnosed
+from enbloc.engine.core.why.shortage import Needs, Refusal, Unplaced, diagnosed, lacking
 from enbloc.engine.events import EventKind
 from enbloc.gangs.model import GangKey
 
@@ -44,25 +44,13 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     be placed before the next one is asked for: its terms may concern the tasks behind it (G6)."""
     if not tasks:
         return
+    if _are_one_run(state, tasks):
+        yield list(tasks)
+        return
     run: list[Task] = []
-    stateful = state.stateful
-    split = is_split(tasks[0].gang.spec)
-    cls = tasks[0].cls
-    if not stateful.has_terms and cls.plain and not split and not state.timed:  # most gangs: all of it is one run
-        for task in tasks:
-            if task.cls is not cls or task.topology:
-                break
-        else:
-            yield list(tasks)
-            return
     for task in tasks:
-        alone = stateful.applies(task)
-        if run and (
-            alone
-            or task.cls is not run[0].cls
-            or (state.timed and task.run_time_ns != run[0].run_time_ns)
-            or ((split or task.topology or run[0].topology) and part_of(task) != part_of(run[0]))
-        ):
+        alone = state.stateful.applies(task)
+        if run and (alone or not _go_together(state, run[0], task)):
             yield run
             run = []
         run.append(task)
@@ -71,6 +59,23 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
             run = []
     if run:
         yield run
+
+
+def _are_one_run(state: State, tasks: Sequence[Task]) -> bool:
+    """Whether tasks are equal, and nothing but room and static filters bears on them: so it is with most gangs."""
+    cls = tasks[0].cls
+    if state.stateful.has_terms or state.timed or not cls.plain or is_split(tasks[0].gang.spec):
+        return False
+    return all(task.cls is cls and not task.topology for task in tasks)
+
+
+def _go_together(state: State, one: Task, other: Task) -> bool:
+    """Whether two tasks of a gang may use the same rows, and are worth the same there."""
+    if one.cls is not other.cls or (state.timed and one.run_time_ns != other.run_time_ns):
+        return False
+    if not (one.topology or other.topology or is_split(one.gang.spec)):
+        return True
+    return part_of(one) == part_of(other)
 
 
 class Placer:
@@ -269,7 +274,7 @@ def _place_request(
 ) -> bool:
     """Places all of it, up to the first task that does not fit, or with `beyond_failures` all that fits."""
 
-    def place(run: Sequence[Task], count: int) -> int:
+    def place(run: Sequence[Task], count: int, of_total: bool) -> int:
         return placer.place(transaction, run, count, constraints)
 
     return walk(placer.state, request, place, beyond_failures=beyond_failures)
@@ -278,15 +283,16 @@ def _place_request(
 def walk(
     state: State,
     request: PlacementRequest,
-    place: Callable[[Sequence[Task], int], int],
+    place: Callable[[Sequence[Task], int, bool], int],
     *,
     beyond_failures: bool = False,
 ) -> bool:
     """The one order in which a request is placed, whatever "place" means (O1): what role minima need, later waves, and
-    of the rest as many as the total is short of. Whether all of it was placed."""
+    of the rest as many as the total is short of. `place` gets a run, how many of it to place, and whether these make up
+    the total; it returns how many it placed. Whether all of it was placed."""
     whole = True
     for run in chain(runs(state, request.needed), runs(state, request.later)):
-        if place(run, len(run)) < len(run):
+        if place(run, len(run), False) < len(run):
             if not beyond_failures:
                 return False
             whole = False
@@ -294,7 +300,7 @@ def walk(
     for run in runs(state, request.rest):
         if short == 0:
             break
-        short -= place(run, min(short, len(run)))  # a task that does not fit is skipped: others may do (G3)
+        short -= place(run, min(short, len(run)), True)  # a task that does not fit is skipped: others may do (G3)
     return whole and short == 0
 
 
@@ -318,81 +324,43 @@ def _lacking(
     placer: Placer, request: PlacementRequest, transaction: Transaction, constraints: Constraints
 ) -> Diagnosis | None:
     """What each role of one gang lacks; `None`: all of it fits."""
+    remaining = request.remaining()
+    unplaced = Unplaced()
+    of_rest = Unplaced()
+    short = remaining.short
     refused: dict[tuple[int, Hashable], Refusal] = {}
 
-    def place(run: Sequence[Task], wanted: int) -> tuple[int, Refusal | None]:
+    def place(run: Sequence[Task], count: int, of_total: bool) -> int:
         """At most one task of a class is found not to fit: the others are not tried."""
+        nonlocal short
         kind = (run[0].cls.id, part_of(run[0]))
-        if kind in refused:
-            return 0, refused[kind]
-        placed = placer.place(transaction, run, wanted, constraints)
-        if placed < wanted:
-            refused[kind] = placer.refusal(run[placed], wanted - placed, constraints)
-        return placed, refused.get(kind)
+        placed = 0 if kind in refused else placer.place(transaction, run, count, constraints)
+        if of_total:
+            short -= placed
+        if placed < count:
+            if kind not in refused:
+                refused[kind] = placer.refusal(run[placed], count - placed, constraints)
+            (of_rest if of_total else unplaced).add(run[placed:], refused[kind])
+        return placed
 
-    needed = Counter(task.role for task in request.must)
-    minima = request.gang.minima()
-    needed.update({role: count for role, count in request.gang.held.items() if role in minima})
-    remaining = request.remaining()
-    missing: Counter[str] = Counter()
-    whys: dict[str, Refusal] = {}
-    for run in chain(runs(placer.state, remaining.needed), runs(placer.state, remaining.later)):
-        placed, why = place(run, len(run))
-        if why is None:
-            continue
-        for task in run[placed:]:
-            missing[task.role] += 1
-            whys.setdefault(task.role, why)
-    shortages = [Shortage(role, count, needed[role], whys[role]) for role, count in sorted(missing.items())]
-    others: dict[str, Refusal] = {}
-    if remaining.short:
-        held = Counter({role: count for role, count in request.gang.held.items() if role not in minima})
-        wanted = held + Counter(task.role for task in request.rest)
-        total = request.short + held.total()
-        shortages, others = _with_total(placer, total, wanted, needed, remaining, shortages, place)
-    if not shortages:
+    if walk(placer.state, remaining, place, beyond_failures=True):
         return None
-    fitting = {role: count for role, count in sorted(needed.items()) if role and role not in missing}
-    return diagnosed(shortages, fitting, others)
+    return lacking(_needs(request), unplaced, of_rest, short)
 
 
-def _with_total(
-    placer: Placer,
-    total: int,
-    wanted: Counter[str],
-    minima: Counter[str],
-    remaining: PlacementRequest,
-    shortages: list[Shortage],
-    place: Callable[[Sequence[Task], int], tuple[int, Refusal | None]],
-) -> tuple[list[Shortage], dict[str, Refusal]]:
-    """What the total lacks beyond the roles' minima: of the one role that is left, of each if all of them are needed,
-    else of any role."""
-    short = remaining.short
-    left: Counter[str] = Counter()
-    whys: dict[str, Refusal] = {}
-    for run in runs(placer.state, remaining.rest):
-        if short == 0:
-            return shortages, {}
-        placed, why = place(run, min(short, len(run)))
-        short -= placed
-        if why is None:
-            continue
-        for task in run[placed:]:
-            left[task.role] += 1
-            whys.setdefault(task.role, why)
-    if short == 0:
-        return shortages, {}
-    own = {one.role: one for one in shortages}
-    if len(left) == 1 or sum(left.values()) == short:
-        for role, count in sorted(left.items()):
-            lacks = count if len(left) > 1 else short
-            before = own.get(role, Shortage(role, 0, minima[role], whys[role]))
-            needed = before.needed + min(wanted[role], total)
-            own[role] = before._replace(missing=before.missing + lacks, needed=needed)
-        return [own[role] for role in sorted(own)], {}
-    first = next(iter(left))
-    of_any = Shortage("", short, total, whys[first], of_several_roles=True)
-    return [*shortages, of_any], {role: why for role, why in whys.items() if role and role not in own}
+def _needs(request: PlacementRequest) -> Needs:
+    """What the minima of a gang ask for; the members that are held for it are part of that."""
+    minima = request.gang.minima()
+    of_minima = Counter(task.role for task in request.must)
+    of_rest = Counter(task.role for task in request.rest)
+    total = request.short
+    for role, count in request.gang.held.items():
+        if role in minima:
+            of_minima[role] += count
+        else:
+            of_rest[role] += count
+            total += count
+    return Needs(of_minima, of_rest, total)
 
 
 def one_by_one(
@@ -404,30 +372,28 @@ def one_by_one(
     most: int | None = None,
 ) -> Diagnosis | None:
     """Places as many tasks as fit, at most `most`; the diagnosis says what each role lacks."""
-    most = len(tasks) if most is None else most
     together: Callable[[int], Diagnosis] | None = None
     if tasks and has_topology([PlacementRequest(gang, tasks)]):
         constraints, together = within_pins(placer.state, gang, tasks, constraints)
-    missing: Counter[str] = Counter()
-    whys: dict[str, Refusal] = {}
+    unplaced = Unplaced()
     refused: dict[int, Refusal] = {}
-    first = 0
-    for run in runs(placer.state, tasks):
-        wanted = min(most, len(run))
-        placed = placer.place(transaction, run, wanted, constraints)
-        most -= placed
-        if placed == wanted:
-            continue
-        first = first or wanted - placed
-        why = refused.get(run[0].cls.id) or placer.refusal(run[placed], wanted - placed, constraints)
-        refused[run[0].cls.id] = why
-        for task in run[placed:wanted]:
-            missing[task.role] += 1
-            whys.setdefault(task.role, why)
-    if not missing:
+    missing_of_first = 0
+
+    def place(run: Sequence[Task], count: int, of_total: bool) -> int:
+        nonlocal missing_of_first
+        placed = placer.place(transaction, run, count, constraints)
+        if placed < count:
+            missing_of_first = missing_of_first or count - placed
+            cls = run[0].cls.id
+            refused[cls] = refused.get(cls) or placer.refusal(run[placed], count - placed, constraints)
+            unplaced.add(run[placed:count], refused[cls])
+        return placed
+
+    request = PlacementRequest(gang, rest=tasks, short=len(tasks) if most is None else most)
+    walk(placer.state, request, place)
+    if not unplaced.counts:
         return None
-    needed = Counter(task.role for task in tasks)
-    failure = diagnosed([Shortage(role, missing[role], needed[role], whys[role]) for role in sorted(missing)], {}, {})
+    failure = diagnosed(unplaced.shortages(Counter(task.role for task in tasks)), {}, {})
     if together is None or failure.of_queue:
         return failure
-    return msgspec.structs.replace(together(first), missing=failure.missing)
+    return msgspec.structs.replace(together(missing_of_first), missing=failure.missing)

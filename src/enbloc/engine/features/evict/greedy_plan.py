@@ -69,7 +69,7 @@ class GreedyPlan:
     def _place_all(self, requests: Sequence[PlacementRequest]) -> bool:
         return all(walk(self._state, request.remaining(), self._place) for request in requests)
 
-    def _place(self, run: Sequence[Task], count: int) -> int:
+    def _place(self, run: Sequence[Task], count: int, of_total: bool) -> int:
         """Places the first `count` tasks of a run: in free room first, then in room that is made place by place."""
         placed = self._place_free(run[:count])
         while placed < count:

@@ -298,7 +298,7 @@ class _Plan:
         request, later = waits_for(gang), self._cycle.claims.waves.later_tasks(gang)
         found: list[Place] = []
 
-        def place(run: Sequence[Task], count: int) -> int:
+        def place(run: Sequence[Task], count: int, of_total: bool) -> int:
             placed = self._claim(run, count, moved)
             found.extend(placed)
             return len(placed)

@@ -14,19 +14,7 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
     """Binds placed tasks of one gang or of gangs that start together. If it `commits`, the last Binding completes the
     minima of all of them and carries the mark of its gang (K7)."""
     gang = placed[-1].gang
-    with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
-    volumes = tuple(
-        (volume, task.namespace, claim)
-        for task in with_claims
-        for claim, volume in state.stateful.volumes_to_bind(task.uid).items()
-    )
-    bound = {(namespace, claim) for _, namespace, claim in volumes}
-    volume_claims = tuple(
-        (task.namespace, claim, task.node)
-        for task in with_claims
-        for claim in _volume_claims(state, task)
-        if (task.namespace, claim) not in bound
-    )
+    volume_claims, volumes = _volumes(state, placed)
     return Bind(
         gang.key,
         decision_id([task.uid for task in placed]),
@@ -37,6 +25,27 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
         volume_claims,
         volumes,
     )
+
+
+_Names = tuple[tuple[str, str, str], ...]
+
+
+def _volumes(state: State, placed: Sequence[Task]) -> tuple[_Names, _Names]:
+    """Claims that get their task's node: namespace, name, node. And volumes to bind first, each to its claim."""
+    with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
+    volumes = tuple(
+        (volume, task.namespace, claim)
+        for task in with_claims
+        for claim, volume in state.stateful.volumes_to_bind(task.uid).items()
+    )
+    bound = {(namespace, claim) for _, namespace, claim in volumes}
+    claims = tuple(
+        (task.namespace, claim, task.node)
+        for task in with_claims
+        for claim in _volume_claims(state, task)
+        if (task.namespace, claim) not in bound
+    )
+    return claims, volumes
 
 
 def _volume_claims(state: State, task: Task) -> list[str]:

@@ -7,7 +7,7 @@ placed exactly, and "fits in no domain" is proved, unless the number of tries or
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -47,6 +47,8 @@ TOPOLOGY_WAKES_ON: Final = frozenset({EventKind.TOPOLOGY_CHANGED})
 """Events after which the tasks of a part may fit in one domain, besides those of free room."""
 
 OUTSIDE = "node(s) were outside of the domain of its gang"
+
+_PartName = tuple[tuple[str, ...], TopologyConstraint]
 
 Attempt = Callable[[Constraints], Diagnosis | None]
 """Places all requests under these constraints, or nothing."""
@@ -163,36 +165,56 @@ def parts_of(state: State, request: PlacementRequest) -> list[Part] | Diagnosis:
     whole = _whole_gang(state, request)
     if whole is not None:
         return whole
-    members: dict[tuple[tuple[str, ...], TopologyConstraint], list[Task]] = {}
-    counts: Counter[tuple[tuple[str, ...], TopologyConstraint]] = Counter()
-    optional: dict[tuple[tuple[str, ...], TopologyConstraint], list[Task]] = {}
-    rest = request.rest if request.short else ()
-    is_free_to_choose = request.short < len(rest)
-    for task in (*request.must, *(() if is_free_to_choose else rest)):
-        for key in constraints_on(task):
-            members.setdefault(key, []).append(task)
-            counts[key] += 1
-    for key in dict.fromkeys(key for task in rest for key in constraints_on(task)) if is_free_to_choose else ():
-        same = optional[key] = [task for task in rest if key in constraints_on(task)]
-        if len(same) == len(rest):  # any `short` of them will be in this part
-            counts[key] += request.short
-            equal = len({task.cls.id for task in same}) == 1
-            members.setdefault(key, []).extend(same[: request.short] if equal else ())
-        else:
-            members.setdefault(key, [])
     found: list[Part] = []
-    for (name, constraint), tasks in sorted(members.items(), key=lambda item: (len(item[0][0]), item[0][0])):
+    for (name, constraint), share in sorted(_shares(request).items(), key=lambda item: (len(item[0][0]), item[0][0])):
         asked = state.trees.asked(constraint)
         if isinstance(asked, str):
             return diagnosis.unknown_topology(request.gang, asked)
         if asked.preferred is None:
             continue  # a preference for a tree that does not exist
-        needed = dict.fromkeys((task.cls.id for task in optional.get((name, constraint), ())), 0)
-        needed.update(Counter(task.cls.id for task in tasks))
         pinned = _pinned(state, request.gang, name, constraint)
-        found.append(Part(request.gang, name, constraint, asked, needed, counts[name, constraint], pinned))
+        found.append(Part(request.gang, name, constraint, asked, share.needed, share.size, pinned))
     why = _slices_above_whole(found)
     return diagnosis.unknown_topology(request.gang, why) if why else found
+
+
+class _Share:
+    """What of a request belongs to one part."""
+
+    def __init__(self) -> None:
+        self.needed: dict[int, int] = {}
+        self.size = 0
+
+    def add(self, tasks: Sequence[Task]) -> None:
+        self.size += len(tasks)
+        for task in tasks:
+            self.needed[task.cls.id] = self.needed.get(task.cls.id, 0) + 1
+
+
+def _shares(request: PlacementRequest) -> dict[_PartName, _Share]:
+    """By part, what of a request belongs to it."""
+    rest = request.rest if request.short else ()
+    may_choose = request.short < len(rest)
+    found: defaultdict[_PartName, _Share] = defaultdict(_Share)
+    if may_choose:
+        _share_choice(found, rest, request.short)
+    for task in (*request.must, *(() if may_choose else rest)):
+        for key in constraints_on(task):
+            found[key].add([task])
+    return found
+
+
+def _share_choice(found: Mapping[_PartName, _Share], rest: Sequence[Task], short: int) -> None:
+    """Any `short` tasks of the rest are placed: which parts they belong to is certain for parts of all of the rest."""
+    for key in dict.fromkeys(key for task in rest for key in constraints_on(task)):
+        same = [task for task in rest if key in constraints_on(task)]
+        share = found[key]
+        share.needed = dict.fromkeys((task.cls.id for task in same), 0)
+        if len(same) == len(rest):
+            if len(share.needed) == 1:
+                share.add(same[:short])
+            else:
+                share.size += short
 
 
 def _slices_above_whole(parts: Sequence[Part]) -> str:

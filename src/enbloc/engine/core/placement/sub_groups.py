@@ -3,7 +3,7 @@ have are placed one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from enbloc.engine.core.tables.tasks import GangState, Task
@@ -27,18 +27,23 @@ def sub_groups(gang: GangState, tasks: Sequence[Task]) -> Surplus:
         waiting.setdefault(task.role, []).append(task)
     members = gang.members()
     units = list(_units(tree, members, waiting))
-    started = {leaf.name for leaf in leaves(tree) if members.placed.get(leaf.name, 0) >= leaf.minimum}
-    roles = {leaf.name for leaf in leaves(tree)}
-    taken = {task.uid for unit in units for task in unit}
-    singles = [task for task in tasks if task.uid not in taken and (task.role in started or task.role not in roles)]
-    lacking = {
-        leaf.name: leaf.minimum - members.exist.get(leaf.name, 0)
-        for leaf in leaves(tree)
-        if leaf.name in waiting and members.exist.get(leaf.name, 0) < leaf.minimum
+    of_units = [task for unit in units for task in unit]
+    minima = {leaf.name: leaf.minimum for leaf in leaves(tree)}
+    started = {role for role, minimum in minima.items() if members.placed.get(role, 0) >= minimum}
+    taken = {task.uid for task in of_units}
+    singles = [task for task in tasks if task.uid not in taken and (task.role in started or task.role not in minima)]
+    placed = started | {task.role for task in of_units}
+    return Surplus(units, singles, _lacking(minima, waiting, members, placed))
+
+
+def _lacking(
+    minima: Mapping[str, int], waiting: Mapping[str, Sequence[Task]], members: Members, placed: Collection[str]
+) -> Mapping[str, int]:
+    """What sub-groups lack that wait; nothing for those that are complete, within a vertex that is not."""
+    lacking = {role: minimum - members.exist.get(role, 0) for role, minimum in minima.items() if role in waiting}
+    return {role: count for role, count in lacking.items() if count > 0} or {
+        role: 0 for role in lacking if role not in placed
     }
-    waits = {task.role for task in tasks} - started - {task.role for unit in units for task in unit}
-    others = {role: 0 for role in waits if role in roles}  # complete, within a vertex that is not
-    return Surplus(units, singles, lacking or others)
 
 
 def _units(tree: Vertex, members: Members, waiting: Mapping[str, Sequence[Task]]) -> Iterator[list[Task]]:

@@ -84,8 +84,7 @@ class Engine:
         order = GangOrder(state, plugins)
         groups = Groups(state, isolated=config.tenancy.isolated)
         claims = ClaimsOfAllKinds(state, groups, config.depends_on.gang_deadline_ns, self._decide)
-        reporter = Reporter(state, self._decide)
-        reporter.claims, reporter.surplus = claims, surplus
+        reporter = Reporter(state, self._decide, surplus)
         queues = SchedulingQueues(state, groups, reporter, evicts=bool(runs & {"preempt", "reclaim"}))
         awaited = AwaitedPods(order, state.demand)
         demand = QueueDemand(state, claims.waves, config.enqueue.expect_pods_within_ns)

@@ -130,6 +130,10 @@ class Feature:
         """What is added to the reason for which a gang waits; empty: nothing."""
         return ""
 
+    def about_room(self, gang: GangState) -> Iterator[str]:
+        """Where room is kept for the gang, or why none is: it ends what the gang says."""
+        return iter(())
+
     def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
         """Gangs that keep room which this one could use, and how they do."""
         return iter(())
@@ -168,6 +172,7 @@ class Features:
         self._pre_filter = self._at("pre_filter")
         self._post_filter = self._at("post_filter")
         self._explain = self._at("explain")
+        self._about_room = self._at("about_room")
         self._in_the_way = self._at("in_the_way")
         self._expected_start = self._at("expected_start")
 
@@ -214,6 +219,9 @@ class Features:
 
     def explain(self, gang: GangState, reason: PendingReason) -> Iterator[str]:
         return (text for ask in self._explain if (text := ask(gang, reason)))
+
+    def about_room(self, gang: GangState) -> Iterator[str]:
+        return (text for ask in self._about_room for text in ask(gang))
 
     def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
         return (found for ask in self._in_the_way for found in ask(gang, why))

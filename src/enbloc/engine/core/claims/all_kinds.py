@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 
 from enbloc.engine.core.claims.registry import ClaimRegistry, Decide
 from enbloc.engine.core.feature import UNSIGNABLE
 from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
-from enbloc.engine.core.tables.tasks import GangState, Task
+from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.core.why.diagnosis import RESERVED, Diagnosis
 from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
 from enbloc.engine.features.evict.nominations import Nominations
@@ -16,6 +16,7 @@ from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.features.reserve.reservations import Reservations
 from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.listing import listed
 
 
 class ClaimsOfAllKinds(ClaimRegistry):
@@ -48,9 +49,9 @@ class ClaimsOfAllKinds(ClaimRegistry):
                 if other is not gang:
                     yield other, "has nodes reserved that it could use"
 
-    def reserved(self, gang: GangState) -> Mapping[str, str]:
-        """Task UID → node."""
-        return self.reservations.of(gang)
-
-    def nominated(self, gang: GangState) -> list[Task]:
-        return self.nominations.of(gang)
+    def about_room(self, gang: GangState) -> Iterator[str]:
+        yield from self.notes_of(gang)
+        reserved = self.reservations.of(gang)
+        nodes = sorted({*reserved.values(), *(task.node for task in self.nominations.of(gang))})
+        if nodes:
+            yield f"room {'is reserved' if reserved else 'is being freed'} for it on {listed(nodes, 5)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Final
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.core.feature import Feature, Features
@@ -19,26 +19,11 @@ from enbloc.engine.core.why.rewrites import Report, Rewrites
 from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.faults import last_line
 from enbloc.gangs.model import GangKey
-from enbloc.listing import listed
 from enbloc.units import SECOND
 
 NUMBERS_EVERY_NS: Final = 30 * SECOND
 """A text of which only numbers changed is written at most this often, and never on every pod (G10)."""
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:[numkKMGTPE]i?)?(?![\w-])")
-
-
-class ClaimedRoom(Protocol):
-    """What the reporter asks of claims."""
-
-    def reserved(self, gang: GangState) -> Mapping[str, str]:
-        """Task UID → node."""
-        ...
-
-    def nominated(self, gang: GangState) -> Sequence[Task]: ...
-
-    def notes_of(self, gang: GangState) -> Sequence[str]:
-        """Why it has no claim."""
-        ...
 
 
 class _Reported:
@@ -59,9 +44,13 @@ class _Reported:
 
 
 class Reporter(Feature):
-    def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
+    def __init__(
+        self, state: State, decide: Callable[[Decision], None], surplus: Callable[[GangState], Set[str]]
+    ) -> None:
+        """`surplus`: the UIDs of pending tasks that a gang does not need to start."""
         self._state = state
         self._decide = decide
+        self._surplus = surplus
         self._reported: dict[GangKey, _Reported] = {}
         self._impossibilities = Impossibilities(state)
         self._now_ns = 0
@@ -71,12 +60,8 @@ class Reporter(Feature):
         """Gangs that say the same as before of other numbers of pods, or behind another gang."""
         self._pods = Rewrites()
         """The same of their pods."""
-        self.surplus: Callable[[GangState], Set[str]] | None = None
-        """UIDs of pending tasks that a gang does not need to start; set by the engine: requests are made above."""
         self.features = Features()
         """Those of the engine; set by it."""
-        self.claims: ClaimedRoom | None = None
-        """Set by the engine: claims are made above this floor."""
 
     def gang_gone(self, gang: GangState) -> None:
         self._reported.pop(gang.key, None)
@@ -216,10 +201,10 @@ class Reporter(Feature):
         of_minimum = diagnosis.reason_of_pods(why)
         if of_minimum is not PendingReason.UNSCHEDULABLE:
             return [(task, of_minimum) for task in tasks]
-        freed = {task.uid for task in self.claims.nominated(gang)} if self.claims is not None else set()
+        freed = {task.uid for task in gang.tasks.values() if task.status is TaskStatus.NOMINATED}
         if gang.satisfied:
             return [(task, PendingReason.PREEMPTING if task.uid in freed else of_minimum) for task in tasks]
-        surplus = self.surplus(gang) if self.surplus is not None else frozenset()
+        surplus = self._surplus(gang)
         first = PendingReason.PREEMPTING if freed else of_minimum
         return [(task, PendingReason.SURPLUS if task.uid in surplus else first) for task in tasks]
 
@@ -240,7 +225,8 @@ class Reporter(Feature):
         added = [f"; {note}" for note in self.features.explain(gang, why.reason)]
         if proved := self._impossibilities.of(gang, why.reason):
             added.append(f". {proved}")
-        added += [f"; {one}" for one in self._story(gang)]
+        evicted = gang.spec.observed.evicted
+        added += [f"; {one}" for one in ([evicted] if evicted else []) + [*self.features.about_room(gang)]]
 
         def complete(message: str) -> str:
             for one in added:
@@ -248,18 +234,6 @@ class Reporter(Feature):
             return message
 
         return complete
-
-    def _story(self, gang: GangState) -> Iterator[str]:
-        """When its pods were evicted, and where room is claimed for the gang, or why none is."""
-        if gang.spec.observed.evicted:
-            yield gang.spec.observed.evicted
-        if self.claims is None:
-            return
-        yield from self.claims.notes_of(gang)
-        reserved = self.claims.reserved(gang)
-        nodes = sorted({*reserved.values(), *(task.node for task in self.claims.nominated(gang))})
-        if nodes:
-            yield f"room {'is reserved' if reserved else 'is being freed'} for it on {listed(nodes, 5)}"
 
     def was_reported(self, gang: GangState) -> None:
         """The gang's object says that it waits, from before a restart: withdrawn if that no longer holds."""

@@ -59,6 +59,17 @@ def test_k6_it_holds_more_as_room_comes_and_says_what_it_waits_for() -> None:
     assert answer.pending("default/b")["reason"] == "NotEnoughPods"
 
 
+def test_k6_g10_two_gangs_that_hold_say_once_what_they_wait_for() -> None:
+    """The second of them is read anew as its surplus comes; it waits for the same as before."""
+    groups = [*GROUP, "default/c"]
+    gangs = [*holding("a", 2, groups=groups), *holding("c", 2, groups=groups)]
+    surplus = holding("c", 1, 2, first=2, at="5s", groups=groups)
+    answer = simulate(m.node("n", 4), gangs, surplus, until="9s")
+    said = [(one["involvedObject"]["name"], one["message"], one["count"]) for one in answer.all("Event", "c-")]
+    waits = "default/b, which it names, does not exist; 2 pods are held"
+    assert [one for one in said if one[1] == waits] == [(f"c-{n}", waits, 1) for n in range(3)]
+
+
 def test_k6_it_holds_before_what_comes_behind_it_in_one_cycle() -> None:
     answer = simulate(m.node("n", 2), holding("a", 2), holding("b", 1, 2), m.pod("s", 1), until="9s")
     assert lines(answer, "held") == HELD

@@ -84,8 +84,7 @@ def hold_apart(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosi
 
 
 def why_incomplete(cycle: Cycle, group: Group) -> Diagnosis:
-    gangs = {gang.key: gang for gang in cycle.groups.gangs(group)}
-    each = {key: _with_held(gangs[key], why) for key, why in cycle.intake.why_not_started(group).items()}
+    each = cycle.intake.why_not_started(group)
     first = cycle.intake.holds_apart(group)[0]
     return msgspec.structs.replace(each[first.key], of_gangs=each)
 
@@ -135,18 +134,8 @@ def _of_each(cycle: Cycle, group: Group, unit: list[GangState], failure: Diagnos
         why = msgspec.structs.replace(
             why or failure, attempted_with_others=gang in unit, needs_other_than_nodes=not for_nodes
         )
-        found[gang.key] = _with_held(gang, why)
+        found[gang.key] = diagnosis.with_held(gang, why)
     return msgspec.structs.replace(failure, of_gangs=found)
-
-
-def _with_held(gang: GangState, why: Diagnosis) -> Diagnosis:
-    """What a gang says, and how many of its pods are held."""
-    held = gang.total_held
-    if not held:
-        return why
-    text = f"; {held} pod{' is' if held == 1 else 's are'} held"
-    roles = {role: f"{said.removesuffix('.')}{text}" for role, said in why.of_roles.items()}
-    return msgspec.structs.replace(why, message=f"{why.message.removesuffix('.')}{text}", of_roles=roles)
 
 
 def place_unit(

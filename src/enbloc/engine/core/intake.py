@@ -286,13 +286,15 @@ class Intake(Feature):
             self._queue_group(apart, [], "apart")
 
     def why_not_started(self, group: Group) -> dict[GangKey, Diagnosis]:
-        """What each gang of a group says that may not start: what keeps itself from it, else which others wait."""
-        obstacles = self._obstacles(group)
-        return {
-            gang.key: obstacles.get(gang.key)
-            or diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles, self._titles)
-            for gang in self._groups.gangs(group)
-        }
+        """What each gang of a group says that may not start: what keeps itself from it, else which others wait; and how
+        many of its pods are held."""
+        obstacles, found = self._obstacles(group), {}
+        for gang in self._groups.gangs(group):
+            why = obstacles.get(gang.key) or diagnosis.waits_for_others(
+                gang, group.unsatisfied, self._state.gangs, obstacles, self._titles
+            )
+            found[gang.key] = diagnosis.with_held(gang, why)
+        return found
 
     def _obstacles(self, group: Group) -> dict[GangKey, Diagnosis]:
         return {gang.key: why for gang in self._groups.gangs(group) if (why := self.obstacle(gang)) is not None}

@@ -248,6 +248,16 @@ def waits_for_others(
     )
 
 
+def with_held(gang: GangState, why: Diagnosis) -> Diagnosis:
+    """What a gang says, and how many of its pods are held."""
+    held = gang.total_held
+    if not held:
+        return why
+    text = f"; {held} pod{' is' if held == 1 else 's are'} held"
+    roles = {role: f"{said.removesuffix('.')}{text}" for role, said in why.of_roles.items()}
+    return msgspec.structs.replace(why, message=f"{why.message.removesuffix('.')}{text}", of_roles=roles)
+
+
 def timed_out(gang: GangState) -> Diagnosis:
     """K8: its pods carry the timeout annotation."""
     count = sum(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())

@@ -113,12 +113,14 @@ async def serving(
         await listener.stop()
 
 
-def serve(test: Callable[[Api], Awaitable[None]], store: Store | None = None, **options: Any) -> None:
+def serve(
+    test: Callable[[Api], Awaitable[None]], store: Store | None = None, limit_s: float | None = 60, **options: Any
+) -> None:
     """Runs one test against a server of its own."""
 
     async def run() -> None:
         async with serving(store, **options) as api:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(limit_s):
                 await test(api)
 
     asyncio.run(run())

@@ -18,11 +18,8 @@ from browser.served import SHOTS, gpu_cluster
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.web)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.web)
 
 
 @pytest.fixture(scope="session")

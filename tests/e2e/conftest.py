@@ -13,13 +13,9 @@ import pytest
 from e2e import binaries
 from e2e.control_plane import ControlPlane
 
-HERE = Path(__file__).parent
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.e2e)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.e2e)
 
 
 @pytest.fixture(scope="session")

@@ -30,10 +30,8 @@ NEEDED = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.node)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.node)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ change is local to the lines that it is about, and says which of the three it is
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,22 @@ def difference(before: Row | None, after: Row | None) -> str:
     if before is None or after is None:
         return "" if before == after else "new" if before is None else "gone"
     return ", ".join(what for what, old, new in zip(Row._fields, before, after, strict=True) if old != new)
+
+
+def differing(group: str, played: Iterable[tuple[str, str, Played]]) -> list[str]:
+    """Of scenarios (name, text, what happened) of a group those whose row is another one, and what to do about each."""
+    rows = read(group)
+    whys = {name: difference(rows.get(name), row_of(text, happened)) for name, text, happened in played}
+    return [f"{name} ({why}): {advice(name, why)}" for name, why in whys.items() if why]
+
+
+def advice(name: str, why: str) -> str:
+    rewrite = f"`make golden ONLY='{name}'` if it is meant; the commit names the scenario and the rule"
+    if why == "new":
+        return f"it has no digests: `make golden ONLY='{name}'`"
+    if why.startswith("scenario"):
+        return f"its file, or the oracle's generator, is another one, which alone says nothing of the engine: {rewrite}"
+    return f"`make golden-diff BASE=HEAD ONLY='{name}'` shows it; {rewrite}"
 
 
 def read(group: str, folder: Path = FOLDER) -> dict[str, Row]:

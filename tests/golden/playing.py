@@ -44,6 +44,11 @@ class Played(NamedTuple):
 
 
 def play(text: str) -> Played:
+    return play_watched(text)[1]
+
+
+def play_watched(text: str) -> tuple[Any, Played]:
+    """With the simulation's result, which the oracle compares."""
     asked = json.loads(text)
     heard = Heard()
     result = adapter.run_watched(asked["documents"], asked["settings"], asked["until"], heard.instant)
@@ -53,7 +58,7 @@ def play(text: str) -> Played:
     for entry in result.pending:
         said = {key: entry[key] for key in sorted(entry) if key not in ("gang", "message")}
         sentences.append(without_uids(f"waits {entry['gang']}: {entry['message']} {json.dumps(said)}"))
-    return Played([*decisions, f"ended {result.ended} at {duration(result.end)}"], sentences)
+    return result, Played([*decisions, f"ended {result.ended} at {duration(result.end)}"], sentences)
 
 
 def by_instant(timeline: list[Timed], heard: list[Timed]) -> list[str]:

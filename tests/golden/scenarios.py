@@ -39,6 +39,12 @@ def groups() -> dict[str, dict[str, Text]]:
     return found
 
 
+def text_named(name: str) -> str:
+    """The text of one scenario; of a layer also of later seeds."""
+    group, _, rest = name.partition("/")
+    return of_seed(group, int(rest)) if group in families.LAYERS else groups()[group][name]()
+
+
 def of_folder(group: str, folder: Path, read: Callable[[Path], str]) -> dict[str, Text]:
     files = sorted(folder.rglob("*.yaml"))
     return {f"{group}/{file.relative_to(folder).with_suffix('')}": partial(read, file) for file in files}

@@ -24,13 +24,21 @@ UNTIL = 120 * adapter.SECOND
 """A run ends here: jobs that fail for ever would go on."""
 
 
-def disagreements(documents: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[str]:
-    """What differs, in words; empty if the two agree in one of the ways in which the oracle may read the scenario."""
-    found = differing(documents, settings, ())
+def disagreements(
+    documents: list[dict[str, Any]], settings: dict[str, Any] | None = None, engine: Any = None
+) -> list[str]:
+    """What differs, in words; empty if the two agree in one of the ways in which the oracle may read the scenario.
+    `engine`: the engine's result, if it has run until `UNTIL` already."""
+    engine = engine or run_engine(documents, settings)
+    found = differing(documents, settings, (), engine)
     for reading in other_readings(documents, settings) if found else ():
-        if not differing(documents, settings, reading):
+        if not differing(documents, settings, reading, engine):
             return []
     return found
+
+
+def run_engine(documents: list[dict[str, Any]], settings: dict[str, Any] | None, until: int = UNTIL) -> Any:
+    return adapter.run_engine(documents, adapter.configured(settings), until)
 
 
 def other_readings(documents: list[dict[str, Any]], settings: dict[str, Any] | None) -> list[Reading]:
@@ -45,24 +53,22 @@ def other_readings(documents: list[dict[str, Any]], settings: dict[str, Any] | N
     return found
 
 
-def differing(documents: list[dict[str, Any]], settings: dict[str, Any] | None, reading: Reading) -> list[str]:
-    engine, (oracle, violations) = both(documents, settings, reading=reading)
+def differing(
+    documents: list[dict[str, Any]], settings: dict[str, Any] | None, reading: Reading, engine: Any
+) -> list[str]:
+    engine, (oracle, violations) = both(documents, settings, reading, engine)
     found = [*differences(engine, oracle), *tenants.s7_named(engine, settings)]
     return [*found, *violations] if found else []
 
 
 def both(
-    documents: list[dict[str, Any]],
-    settings: dict[str, Any] | None,
-    until: int | None = UNTIL,
-    reading: Reading = (),
+    documents: list[dict[str, Any]], settings: dict[str, Any] | None, reading: Reading = (), engine: Any = None
 ) -> tuple[Any, Any]:
-    config = adapter.configured(settings)
-    engine = adapter.run_engine(documents, config, until)
-    oracle, violations = cycle.run(documents, settings, hints_of(engine), until, reading)
-    if until is not None and (engine.ended, oracle.ended) == ("until", "idle"):
+    engine = engine or run_engine(documents, settings)
+    oracle, violations = cycle.run(documents, settings, hints_of(engine), UNTIL, reading)
+    if (engine.ended, oracle.ended) == ("until", "idle"):
         # Numbers alone are written up to 30 s late (G10), of which the oracle knows nothing. Else nothing may come.
-        engine = adapter.run_engine(documents, config, until + NUMBERS_EVERY_NS)
+        engine = run_engine(documents, settings, UNTIL + NUMBERS_EVERY_NS)
     return engine, (oracle, violations)
 
 
@@ -199,6 +205,6 @@ def restarts(documents: list[dict[str, Any]], settings: dict[str, Any] | None, m
 
     def run(at: float | None) -> Any:
         steps = [] if at is None else [restart_step(at)]
-        return adapter.run_engine([*documents, *steps], adapter.configured(settings), UNTIL)
+        return run_engine([*documents, *steps], settings)
 
     return changed_by_restarts(run, most)

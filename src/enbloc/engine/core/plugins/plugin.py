@@ -14,7 +14,7 @@ Others: `running_order(gang, now_ns)`, the key of a gang that runs (without it, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from inspect import isfunction
 from typing import Any, NamedTuple
@@ -77,26 +77,14 @@ class Plugins(NamedTuple):
 def load(config: Config) -> Plugins:
     """Loads the plugins of a config. Built-in rules are on unless switched off, whether listed or not."""
     sla = Sla(config.sla_waiting_ns)
-    orders: list[Any] = _built_in_order(config, sla)
-    scores: list[Score] = []
-    masks: list[Mask] = []
-    weights = config.scoring
-    if weights.least or weights.most or weights.balanced:
-        scores.append(NodeOrder(weights.least, weights.most, weights.balanced).score)
-    if weights.binpack.weight:
-        scores.append(Binpack(weights.binpack.weight, weights.binpack.resources).score)
-    for name, plugin in _third_party(config):
-        if hasattr(plugin, "gang_order") and _enabled(config, name, "jobOrder"):
-            orders.append(plugin)
-        if hasattr(plugin, "score") and _enabled(config, name, "nodeOrder"):
-            scores.append(_in_points(plugin.score))
-        if hasattr(plugin, "mask") and _enabled(config, name, "predicate"):
-            masks.append(plugin.mask)
+    given = _third_party(config)
+    orders = [*_built_in_order(config, sla), *_having("gang_order", "jobOrder", given, config)]
+    scored_in_points = [_in_points(plugin.score) for plugin in _having("score", "nodeOrder", given, config)]
     return Plugins(
         [order.gang_order for order in orders],
         [_running_order(order) for order in orders],
-        scores,
-        masks,
+        [*_built_in_scores(config), *scored_in_points],
+        [plugin.mask for plugin in _having("mask", "predicate", given, config)],
         predicates=config.enabled("predicates", "predicate"),
         task_priority=config.enabled("priority", "taskOrder"),
         queue_order=config.enabled("proportion", "queueOrder") and config.enabled("capacity", "queueOrder"),
@@ -125,6 +113,14 @@ def _built_in_order(config: Config, sla: Sla) -> list[Any]:
         before = [name not in after_sla for name, _ in found]
         found.insert(before.index(False) if False in before else len(found), ("sla", sla))
     return [order for _, order in found]
+
+
+def _built_in_scores(config: Config) -> Iterator[Score]:
+    weights = config.scoring
+    if weights.least or weights.most or weights.balanced:
+        yield NodeOrder(weights.least, weights.most, weights.balanced).score
+    if weights.binpack.weight:
+        yield Binpack(weights.binpack.weight, weights.binpack.resources).score
 
 
 def _running_order(order: Any) -> RunningOrder:
@@ -156,9 +152,10 @@ class _GangOrderFunction:
         return key if isinstance(key, tuple) else (key,)
 
 
-def _enabled(config: Config, name: str, point: str) -> bool:
-    """A plugin that was passed in code has no name, and no flag that switches it off."""
-    return not name or config.enabled(name, point)
+def _having(method: str, point: str, given: Sequence[tuple[str, Any]], config: Config) -> list[Any]:
+    """The plugins of third parties that have a method, unless the config switches them off at its point. A plugin that
+    was passed in code has no name, and no flag that switches it off."""
+    return [plugin for name, plugin in given if hasattr(plugin, method) and (not name or config.enabled(name, point))]
 
 
 def _third_party(config: Config) -> list[tuple[str, Any]]:

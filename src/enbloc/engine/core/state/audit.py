@@ -14,7 +14,7 @@ import numpy as np
 
 from enbloc.engine.core.tables.queues import Queue
 from enbloc.engine.core.tables.resources import CEILING, Ints
-from enbloc.engine.core.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, TaskStatus
+from enbloc.engine.core.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, TaskStatus
 
 if TYPE_CHECKING:
     from enbloc.engine.core.state.state import State
@@ -35,6 +35,16 @@ def digest(state: State) -> str:
 
 def validate(state: State) -> None:
     """Asserts that every count equals a recount."""
+    _validate_nodes(state)
+    for gang in state.gangs.values():
+        _validate_gang(gang)
+    priorities = Counter(gang.priority for gang in state.gangs.values())
+    assert state.gang_table.priorities == priorities, "priorities are miscounted"
+    _validate_queues(state)
+    state.stateful.validate()
+
+
+def _validate_nodes(state: State) -> None:
     used = np.zeros_like(state.nodes.free)
     for task in state.tasks.values():
         row = state.nodes.rows.get(task.node)
@@ -44,28 +54,31 @@ def validate(state: State) -> None:
     for row in state.nodes.rows.values():
         free = state.nodes.allocatable[:, row] - used[:, row]
         assert (free == state.nodes.free[:, row]).all(), f"free resources of {state.nodes.names[row]} are miscounted"
-    for gang in state.gangs.values():
-        for counts, statuses in (
-            (gang.pending, WAITS),
-            (gang.occupied, OCCUPIED),
-            (gang.held, {TaskStatus.HELD}),
-        ):
-            for role, count in counts.items():
-                recount = sum(task.status in statuses and task.role == role for task in gang.tasks.values())
-                assert count == recount, f"{gang} miscounts role {role!r}: {count} instead of {recount}"
-    assert state.gang_table.priorities == Counter(gang.priority for gang in state.gangs.values()), (
-        "priorities are miscounted"
-    )
-    _validate_queues(state)
-    state.stateful.validate()
+
+
+def _validate_gang(gang: GangState) -> None:
+    for counts, statuses in ((gang.pending, WAITS), (gang.occupied, OCCUPIED), (gang.held, {TaskStatus.HELD})):
+        for role, count in counts.items():
+            recount = sum(task.status in statuses and task.role == role for task in gang.tasks.values())
+            assert count == recount, f"{gang} miscounts role {role!r}: {count} instead of {recount}"
 
 
 def _validate_queues(state: State) -> None:
-    counts: dict[tuple[str, str], Ints] = {}
+    counts = _queue_counts(state)
+    for queue in state.queues.queues.values():
+        for what in ("used", "demand", "enqueued"):
+            counted: Ints = getattr(queue, what)
+            recount = counts.get((queue.name, what), np.zeros_like(counted))
+            assert (counted == recount).all(), f"{what} of {queue.name} is miscounted: {counted} instead of {recount}"
+
+
+def _queue_counts(state: State) -> dict[tuple[str, str], Ints]:
+    """By queue, what is used, demanded and enqueued there and below."""
+    found: dict[tuple[str, str], Ints] = {}
 
     def count(queue: Queue, what: str, amounts: Mapping[int, int]) -> None:
         for ancestor in queue.ancestors:
-            vector = counts.setdefault((ancestor.name, what), np.zeros_like(ancestor.used))
+            vector = found.setdefault((ancestor.name, what), np.zeros_like(ancestor.used))
             for column, amount in amounts.items():
                 if what != "demand" or amount <= CEILING:
                     vector[column] += amount
@@ -80,11 +93,7 @@ def _validate_queues(state: State) -> None:
     for queue, to_come, enqueued in state.demand:
         count(queue, "demand", to_come)
         count(queue, "enqueued", enqueued)
-    for queue in state.queues.queues.values():
-        for what in ("used", "demand", "enqueued"):
-            counted: Ints = getattr(queue, what)
-            recount = counts.get((queue.name, what), np.zeros_like(counted))
-            assert (counted == recount).all(), f"{what} of {queue.name} is miscounted: {counted} instead of {recount}"
+    return found
 
 
 def _in_order(value: object) -> object:

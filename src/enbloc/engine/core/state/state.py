@@ -192,20 +192,16 @@ class State:
         if task is None:
             self._add(facts, membership, undeclared)
             return
-        if task.status is TaskStatus.ASSUMED:
-            if facts.node == task.node and facts.status is TaskStatus.BOUND and facts.labels == task.labels:
-                self._confirm(task, facts)  # the echo of our own Binding: only the marks are new
-                return
-            if not facts.node and facts.status is TaskStatus.PENDING:
-                return  # an update from before our Binding
-        if facts.uid in self.evicting and facts.status is TaskStatus.BOUND and facts.node == task.node:
+        is_bound_there = facts.status is TaskStatus.BOUND and facts.node == task.node
+        if is_bound_there and task.status is TaskStatus.ASSUMED and facts.labels == task.labels:
+            self._confirm(task, facts)  # the echo of our own Binding: only the marks are new
+            return
+        if is_bound_there and facts.uid in self.evicting:
             return  # being evicted: the condition is written before the pod terminates
+        if task.status is TaskStatus.ASSUMED and facts.status is TaskStatus.PENDING and not facts.node:
+            return  # an update from before our Binding
         self.evicting.discard(facts.uid)
-        if (
-            task.status in _KEEPS_NODE
-            and facts.status is TaskStatus.PENDING
-            and self._is_unchanged(task, facts, membership)
-        ):
+        if self._keeps_node(task, facts, membership):
             task.spec = facts.spec
             return
         if task.gang.key != membership.gang or task.role != membership.role:
@@ -214,10 +210,12 @@ class State:
             return
         self._change(task, facts)
 
-    def _is_unchanged(self, task: Task, facts: PodFacts, membership: Membership) -> bool:
-        """Whether nothing changed that bears on placement."""
+    def _keeps_node(self, task: Task, facts: PodFacts, membership: Membership) -> bool:
+        """Whether a task that is held or nominated stays so: nothing changed that bears on placement."""
         return (
-            (task.gang.key, task.role) == (membership.gang, membership.role)
+            task.status in _KEEPS_NODE
+            and facts.status is TaskStatus.PENDING
+            and (task.gang.key, task.role) == (membership.gang, membership.role)
             and (task.spec is facts.spec or task.cls is self.class_of(task.gang, facts))
             and (task.labels, task.priority, task.ours) == (facts.labels, facts.priority, facts.ours)
         )

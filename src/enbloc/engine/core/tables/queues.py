@@ -451,37 +451,35 @@ class QueueTree:
         """Rebuilds the tree after a queue was added, removed or moved, and sums amounts up the new paths."""
         self._absent = sum(not queue.exists for queue in self.queues.values())
         self._named_parents = {queue.facts.parent for queue in self.queues.values()}
-        own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
-        own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
-        own_enqueued = {
-            queue.name: queue.enqueued - _sum_children(queue, "enqueued", self._width) for queue in self._all()
-        }
+        own = {queue.name: _own(queue, self._width) for queue in self._all()}
         for queue in self._all():
             queue.children = []
         for queue in self._all():
             queue.ancestors = tuple(self._path_to_root(queue))
             if len(queue.ancestors) > 1:
                 queue.ancestors[1].children.append(queue)
-            queue.used = np.zeros(self._width, np.int64)
-            queue.demand = np.zeros(self._width, np.int64)
-            queue.enqueued = np.zeros(self._width, np.int64)
+            queue.used, queue.demand, queue.enqueued = np.zeros((3, self._width), np.int64)
         self._tops = [queue for queue in self.queues.values() if len(queue.ancestors) == 1]
         for queue in self._all():
+            used, demand, enqueued = own[queue.name]
             for ancestor in queue.ancestors:
-                ancestor.used += own_used[queue.name]
-                ancestor.demand += own_demand[queue.name]
-                ancestor.enqueued += own_enqueued[queue.name]
+                ancestor.used += used
+                ancestor.demand += demand
+                ancestor.enqueued += enqueued
         self._guaranteed = {}
         for queue in self._all():
             if queue.facts.guarantee:
-                pairs = self._resources.amounts(queue.facts.guarantee)
-                self._ensure(tuple(pairs.items()))
-                vector = np.zeros(self._width, np.int64)
-                for column, amount in pairs.items():
-                    vector[column] = amount
-                self._guaranteed[queue.name] = vector
+                self._guaranteed[queue.name] = self._vector(queue.facts.guarantee)
         self._guarantee_paths = {above.name for name in self._guaranteed for above in self.queues[name].ancestors}
         self._deserved_outdated = True
+
+    def _vector(self, quantities: Mapping[str, int]) -> Ints:
+        pairs = self._resources.amounts(quantities)
+        self._ensure(tuple(pairs.items()))
+        found = np.zeros(self._width, np.int64)
+        for column, amount in pairs.items():
+            found[column] = amount
+        return found
 
     def _all(self) -> list[Queue]:
         return [self.queues[name] for name in sorted(self.queues)]
@@ -587,8 +585,11 @@ class QueueTree:
             queue.deserved[column] = max(int(queue.deserved[column]), amount)
 
 
-def _sum_children(queue: Queue, field: str, width: int) -> Ints:
-    total = np.zeros(width, np.int64)
+def _own(queue: Queue, width: int) -> tuple[Ints, Ints, Ints]:
+    """What is used, demanded and enqueued by its own gangs: without what its children have."""
+    used, demand, enqueued = np.zeros((3, width), np.int64)
     for child in queue.children:
-        total += getattr(child, field)
-    return total
+        used += child.used
+        demand += child.demand
+        enqueued += child.enqueued
+    return queue.used - used, queue.demand - demand, queue.enqueued - enqueued

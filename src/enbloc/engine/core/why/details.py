@@ -231,14 +231,7 @@ def _requested(state: State, gang: GangState, why: Diagnosis) -> dict[int, int]:
 def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
     """Gangs with pods on nodes that the gang could use but for the room that they hold. Where only resources are
     short on these, those that use such a resource."""
-    waiting = pending_tasks(gang)
-    rows: Bools | None = None
-    of_other_nodes = set(KEPT)  # and reasons of static filters: they tell nothing of room on the rows
-    for task in {task.cls.id: task for task in waiting}.values():
-        candidates = state.candidates(task.cls)
-        passing = candidates.passing() & _large_enough(state, task)
-        of_other_nodes.update(check.reason for check in candidates.checks)
-        rows = passing if rows is None else rows | passing
+    rows, of_other_nodes = _usable_rows(state, gang)
     reasons = [one.reason for one in why.reasons if one.reason not in of_other_nodes]
     names = {reason.removeprefix(INSUFFICIENT) for reason in reasons}
     short = {column for column, name in enumerate(state.resources.names) if name in names}
@@ -250,6 +243,19 @@ def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> I
     ]
     for other, tasks in found[:MOST_GANGS]:
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, "on nodes that it could use")
+
+
+def _usable_rows(state: State, gang: GangState) -> tuple[Bools | None, set[str]]:
+    """Rows that pods of the gang which wait could use if they were empty, `None` where none waits. With the reasons
+    that tell nothing of room there: of nodes that are kept, and of static filters."""
+    rows: Bools | None = None
+    reasons = set(KEPT)
+    for task in {task.cls.id: task for task in pending_tasks(gang)}.values():
+        candidates = state.candidates(task.cls)
+        passing = candidates.passing() & _large_enough(state, task)
+        reasons.update(check.reason for check in candidates.checks)
+        rows = passing if rows is None else rows | passing
+    return rows, reasons
 
 
 def _large_enough(state: State, task: Task) -> Bools:

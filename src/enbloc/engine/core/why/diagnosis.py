@@ -6,7 +6,7 @@ to conditions and events is left to `reporter`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -130,17 +130,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
     exists = gang.total_found + gang.total_pending + gated + others
     expected = f" ({gang.spec.expected} expected)" if gang.spec.expected > gang.spec.minimum else ""
     verb = "is" if sum(missing.values()) == 1 else "are"
-    causes = []
-    if gated:
-        causes.append(
-            f"{gated} {'is' if gated == 1 else 'are'} held by scheduling gate {listed(sorted(gates), MOST_ROLES, '; ')}"
-        )
-    if others:
-        names = ", ".join(sorted(name or "(none)" for name in foreign))
-        wanted = f" (ours: {ours})" if ours else ""
-        causes.append(f"{others} name{'s' if others == 1 else ''} another scheduler: {names}{wanted}")
-    if refused:
-        causes.append(refused)
+    causes = [*_gated(gates), *_of_others(foreign, ours), *([refused] if refused else [])]
     reason = PendingReason.NOT_ENOUGH_PODS
     if refused:
         reason = PendingReason.FAILED_CREATE
@@ -150,6 +140,21 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
     if gated + others < sum(missing.values()):
         text += f", {_missing_text(missing)} {verb} needed"
     return Diagnosis(reason, "; ".join([f"{text}{expected}", *causes]), missing=missing)
+
+
+def _gated(gates: Mapping[str, int]) -> Iterator[str]:
+    count = sum(gates.values())
+    if count:
+        names = listed(sorted(gates), MOST_ROLES, "; ")
+        yield f"{count} {'is' if count == 1 else 'are'} held by scheduling gate {names}"
+
+
+def _of_others(foreign: Mapping[str, int], ours: str) -> Iterator[str]:
+    count = sum(foreign.values())
+    if count:
+        names = ", ".join(sorted(name or "(none)" for name in foreign))
+        wanted = f" (ours: {ours})" if ours else ""
+        yield f"{count} name{'s' if count == 1 else ''} another scheduler: {names}{wanted}"
 
 
 def sub_groups_lack_members(missing: Mapping[str, int]) -> Diagnosis:
@@ -223,29 +228,43 @@ def waits_for_others(
     """K7: the gang could start, but gangs of its group could not (`obstacles`), or gangs outside of its group that it
     names are not satisfied. Of gangs that must not be named to it, it says neither whether they exist nor why they
     wait (S7)."""
-    hidden = [
-        key for key in (*unsatisfied, *obstacles) if key != gang.key and not titles.names(key, gang.key.namespace)
-    ]
-    absent = [key for key in unsatisfied if key not in known and key not in hidden]
-    others = [key for key in unsatisfied if key in known and key not in hidden]
+    hidden = titles.hidden((*unsatisfied, *obstacles), gang.key)
+    shown = [key for key in unsatisfied if key not in hidden]
+    absent = [key for key in shown if key not in known]
+    others = [key for key in shown if key in known]
     waits = [key for key in obstacles if key != gang.key and key not in hidden]
-    parts = []
-    if hidden:
-        more = f"{len(set(hidden))} gangs of other namespaces" if len(set(hidden)) > 1 else FOREIGN
-        parts.append(f"{more} that it names: not satisfied yet")
-    if absent:
-        more = f" and {len(absent) - 1} more that it names do" if len(absent) > 1 else ", which it names, does"
-        parts.append(f"{absent[0].namespace}/{absent[0].name}{more} not exist")
-    if waits:
-        more = f" (and {len(waits) - 1} more wait{'s' if len(waits) == 2 else ''})" if len(waits) > 1 else ""
-        parts.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
-    if others:
-        more = f" and {len(others) - 1} more that it names are" if len(others) > 1 else ", which it names, is"
-        parts.append(f"{known[others[0]].spec.title}{more} not satisfied yet")
-    first = [f"{key.namespace}/{key.name}" for key in absent] + [known[key].spec.title for key in (*waits, *others)]
-    return Diagnosis(
-        PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=lacking(gang), other=next(iter(first), "")
-    )
+    parts = [
+        *_hidden(len(hidden)),
+        *_named(absent, known, "does not exist", "do not exist"),
+        *_waiting(waits, known, obstacles),
+        *_named(others, known, "is not satisfied yet", "are not satisfied yet"),
+    ]
+    other = next((_title(key, known) for key in (*absent, *waits, *others)), "")
+    return Diagnosis(PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=lacking(gang), other=other)
+
+
+def _title(key: GangKey, known: Mapping[GangKey, GangState]) -> str:
+    return known[key].spec.title if key in known else f"{key.namespace}/{key.name}"
+
+
+def _hidden(count: int) -> Iterator[str]:
+    if count:
+        gangs = f"{count} gangs of other namespaces" if count > 1 else FOREIGN
+        yield f"{gangs} that it names: not satisfied yet"
+
+
+def _named(keys: Sequence[GangKey], known: Mapping[GangKey, GangState], of_one: str, of_many: str) -> Iterator[str]:
+    if keys:
+        more = f" and {len(keys) - 1} more that it names {of_many}" if len(keys) > 1 else f", which it names, {of_one}"
+        yield f"{_title(keys[0], known)}{more}"
+
+
+def _waiting(
+    keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Diagnosis]
+) -> Iterator[str]:
+    if keys:
+        more = f" (and {len(keys) - 1} more wait{'s' if len(keys) == 2 else ''})" if len(keys) > 1 else ""
+        yield f"{_title(keys[0], known)} of its group waits: {obstacles[keys[0]].message}{more}"
 
 
 def with_held(gang: GangState, why: Diagnosis) -> Diagnosis:

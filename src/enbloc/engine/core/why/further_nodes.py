@@ -64,15 +64,18 @@ def _have_a_value(lines: Sequence[Requirement]) -> bool:
         return True
     if "DoesNotExist" in operators:
         return False
-    highest = max((line for line in lines if line.operator == "Gt"), key=_bound, default=None)
-    lowest = min((line for line in lines if line.operator == "Lt"), key=_bound, default=None)
-    allowed = [line.values for line in lines if line.operator == "In"]
+    highest = max(_of(lines, "Gt"), key=_bound, default=None)
+    lowest = min(_of(lines, "Lt"), key=_bound, default=None)
+    allowed = [line.values for line in _of(lines, "In")]
     if not allowed:
         return highest is None or lowest is None or _bound(lowest) - _bound(highest) > 1
     bounds = [line for line in (highest, lowest) if line is not None]
-    forbidden = frozenset[str]().union(*(line.values for line in lines if line.operator == "NotIn"))
-    left = frozenset.intersection(*allowed) - forbidden
+    left = frozenset.intersection(*allowed).difference(*(line.values for line in _of(lines, "NotIn")))
     return any(is_label_value(value) and all(line.matches({line.key: value}) for line in bounds) for value in left)
+
+
+def _of(lines: Sequence[Requirement], operator: str) -> list[Requirement]:
+    return [line for line in lines if line.operator == operator]
 
 
 def _bound(line: Requirement) -> int:

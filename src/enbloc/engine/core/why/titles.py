@@ -28,3 +28,7 @@ class Titles:
     def names(self, key: GangKey, reader: str) -> bool:
         """Whether a gang is named to readers of a namespace."""
         return not self._isolated or key.namespace == reader
+
+    def hidden(self, keys: Iterable[GangKey], reader: GangKey) -> set[GangKey]:
+        """Those of the gangs that are not named to one of them."""
+        return {key for key in keys if key != reader and not self.names(key, reader.namespace)}

@@ -15,9 +15,6 @@ from enbloc.engine.core.placement.domains import (
     Option,
     Part,
     constraints_on,
-    has_parts,
-    is_constrained,
-    is_split,
     part_of,
 )
 from enbloc.engine.core.state.state import State
@@ -97,12 +94,12 @@ def test_t0_constraints_for_some_of_a_gangs_tasks(
 ) -> None:
     made = gang(**spec)
     tasks = [task(made, f"w-{n}", n, "w", topology=of_pod) for n in range(3)]
-    assert (is_split(made.spec), has_parts(made), is_constrained(made)) == (split, parts, constrained)
+    assert (made.spec.is_split, made.has_parts, made.is_constrained) == (split, parts, constrained)
     assert (part_of(tasks[0]) is None) == (not constrained)
     assert part_of(tasks[0]) == part_of(tasks[1])
     assert (part_of(tasks[0]) == part_of(tasks[2])) == ("slices_of_role" not in spec)
     made.tasks.clear()
-    assert has_parts(made) == split, "its pods are gone"
+    assert made.has_parts == split, "its pods are gone"
 
 
 # ---- the domains of a part

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.core.tables.gang_priority import follows_pods, granted_priority, may_change_priority
+from enbloc.engine.core.state.gang_table import follows_pods, granted_priority, may_change_priority
 from engine.gang_states import gang, task
 
 CAPPED: dict[str, Any] = {"priority": 50, "at_most_pods": True}

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from enbloc.engine.core.filters.filter import Check
 from enbloc.engine.core.placement.kernels import place_bulk, place_one, place_plain
-from enbloc.engine.core.scoring.candidates import Candidates, ScoreRows, ScoreVector
-from enbloc.engine.core.scoring.headroom import PARTS, Headroom
+from enbloc.engine.core.state.candidates import Candidates, ScoreRows, ScoreVector
 from enbloc.engine.core.tables.classes import ClassTable
+from enbloc.engine.core.tables.headroom import PARTS, Headroom
 from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.core.tables.resources import CEILING, CPU, MEMORY, PODS, Bools, Ints, Resources
 from enbloc.units import NANO

@@ -16,8 +16,8 @@ from enbloc.engine.core.plugins.nodeorder import NodeOrder
 from enbloc.engine.core.plugins.plugin import load
 from enbloc.engine.core.plugins.remaining_first import RemainingFirst, remaining_ns
 from enbloc.engine.core.plugins.sla import Sla
-from enbloc.engine.core.scoring.headroom import Headroom
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.headroom import Headroom
 from enbloc.engine.core.tables.resources import CPU
 from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.engine.features.admission.deadlines import Deadlines

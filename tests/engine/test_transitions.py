@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.core.state.transitions import ALLOWED, ImpossibleTransition, transition
+from enbloc.engine.core.state.task_counts import ALLOWED, ImpossibleTransition, transition
 from enbloc.engine.core.tables.tasks import STORY_LENGTH, Task, TaskStatus
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler

@@ -11,7 +11,7 @@ from enbloc.config import parse
 from enbloc.engine.core import gang_groups
 from enbloc.engine.core.filters.pod_terms import PodSelector
 from enbloc.engine.core.placement import attempt
-from enbloc.engine.core.scoring.candidates import Candidates
+from enbloc.engine.core.state.candidates import Candidates
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.queues import QueueTree
 from enbloc.engine.core.why import rewrites

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
-from enbloc.engine.core.scoring.candidates import Candidates
+from enbloc.engine.core.state.candidates import Candidates
 from enbloc.engine.core.tables.classes import TaskClass
 from enbloc.engine.decisions import Bind, Decision
 from properties import strategies

@@ -204,6 +204,13 @@ class GangSpec(msgspec.Struct, frozen=True):
     problem: str = ""
     """Why it cannot be scheduled (its object does not exist yet, its values are bad); empty: it can."""
 
+    @property
+    def is_split(self) -> bool:
+        """Whether its object has constraints for some of its tasks."""
+        return bool(
+            self.topology_of_role or self.slices_of_role or any(one.constraints for one in self.branches.values())
+        )
+
 
 def without_group(key: GangKey, created_ns: int, queue: str) -> GangSpec:
     """Pods whose PodGroup does not exist yet, or was deleted: they wait for it (K4, V5)."""

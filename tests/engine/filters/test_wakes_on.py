@@ -18,8 +18,8 @@ from enbloc.engine.core.filters.stateful.spread import TopologySpread
 from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.core.filters.volumes import WAKES_ON as VOLUMES
 from enbloc.engine.core.filters.volumes import VolumeTable
-from enbloc.engine.core.scoring.candidates import Candidates, ScoreVector
-from enbloc.engine.core.scoring.headroom import FIT_WAKES_ON
+from enbloc.engine.core.state.candidates import Candidates, ScoreVector
+from enbloc.engine.core.tables.headroom import FIT_WAKES_ON
 from enbloc.engine.events import ClusterEvent, EventKind
 from engine.filters.clusters import HOST, Task, class_of, node, settle, table, task
 from engine.filters.test_volumes import CSI, LOCAL, pv, pvc

@@ -14,7 +14,6 @@ from enbloc.engine.core.cycle import Cycle, FailedGroup
 from enbloc.engine.core.min_resources import min_resources, shortage
 from enbloc.engine.core.placement.attempt import attempt, one_by_one
 from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
-from enbloc.engine.core.placement.in_domains import has_topology
 from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.state.groups import Group
 from enbloc.engine.core.state.transaction import Transaction
@@ -100,7 +99,7 @@ def _shape(cycle: Cycle, group: Group, unit: list[GangState], constraints: Const
         spec, pending = gang.spec, pending_tasks(gang)
         if gang.total_held or gang.ran or spec.waves or spec.tree or cycle.claims.has_any(gang):
             return None
-        if any(map(cycle.state.stateful.applies, pending)) or has_topology([PlacementRequest(gang, pending)]):
+        if any(map(cycle.state.stateful.applies, pending)) or PlacementRequest(gang, pending).is_constrained:
             return None
         tasks = tuple((task.role, task.cls.id) for task in pending)
         counts = tuple(sorted(gang.found_by_role().items())), tuple(sorted(gang.minima().items()))

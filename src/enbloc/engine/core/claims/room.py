@@ -7,7 +7,6 @@ from operator import attrgetter
 
 from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.domain_choices import is_together
-from enbloc.engine.core.placement.domains import is_constrained
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, TaskStatus
@@ -65,7 +64,7 @@ def take_reserved(
             continue
         if fits_now(state, task, row):
             transaction.place([task], [row])
-    if places and is_constrained(gang):
+    if places and gang.is_constrained:
         missing = any(gang.tasks[uid].status in WAITS for uid in places if uid in gang.tasks)
         if missing or not is_together(state, gang):
             transaction.rollback(checkpoint)

@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 
 from enbloc.engine.core.placement.constraints import Constraints, no_shadow
-from enbloc.engine.core.placement.domains import is_split, part_of
+from enbloc.engine.core.placement.domains import part_of
 from enbloc.engine.core.placement.every_domain import place_in_every_domain
 from enbloc.engine.core.placement.exact.fitting import Fitting
 from enbloc.engine.core.placement.exact.packing import Failure
-from enbloc.engine.core.placement.in_domains import has_topology, place_in_domains, within_pins
+from enbloc.engine.core.placement.in_domains import place_in_domains, within_pins
 from enbloc.engine.core.placement.kernels import place_bulk, place_one, place_plain
 from enbloc.engine.core.placement.request import PlacementRequest
 from enbloc.engine.core.plugins.nodeorder import TIE
@@ -64,7 +64,7 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
 def _are_one_run(state: State, tasks: Sequence[Task]) -> bool:
     """Whether tasks are equal, and nothing but room and static filters bears on them: so it is with most gangs."""
     cls = tasks[0].cls
-    if state.stateful.has_terms or state.timed or not cls.plain or is_split(tasks[0].gang.spec):
+    if state.stateful.has_terms or state.timed or not cls.plain or tasks[0].gang.spec.is_split:
         return False
     return all(task.cls is cls and not task.topology for task in tasks)
 
@@ -73,7 +73,7 @@ def _go_together(state: State, one: Task, other: Task) -> bool:
     """Whether two tasks of a gang may use the same rows, and are worth the same there."""
     if one.cls is not other.cls or (state.timed and one.run_time_ns != other.run_time_ns):
         return False
-    if not (one.topology or other.topology or is_split(one.gang.spec)):
+    if not (one.topology or other.topology or one.gang.spec.is_split):
         return True
     return part_of(one) == part_of(other)
 
@@ -203,7 +203,7 @@ def attempt(
     """Places all that the requests ask for, greedily; only if that fails, by a search for any assignment that fits.
     On failure nothing stays placed, unless `keep` says that a partial allocation does (A2)."""
     remaining = [request.remaining() for request in requests]
-    if has_topology(remaining):
+    if any(request.is_constrained for request in remaining):
         checkpoint = transaction.checkpoint
 
         def place(within: Constraints) -> Diagnosis | None:
@@ -373,7 +373,7 @@ def one_by_one(
 ) -> Diagnosis | None:
     """Places as many tasks as fit, at most `most`; the diagnosis says what each role lacks."""
     together: Callable[[int], Diagnosis] | None = None
-    if tasks and has_topology([PlacementRequest(gang, tasks)]):
+    if tasks and PlacementRequest(gang, tasks).is_constrained:
         constraints, together = within_pins(placer.state, gang, tasks, constraints)
     unplaced = Unplaced()
     refused: dict[int, Refusal] = {}

@@ -16,13 +16,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from enbloc.engine.core.scoring.fit_counts import summed
+from enbloc.engine.core.state.candidates import summed
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.classes import TaskClass
 from enbloc.engine.core.tables.node_trees import Asked, Level, Rank
 from enbloc.engine.core.tables.resources import PODS, Bools, Ints
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
-from enbloc.gangs.model import GangSpec
 from enbloc.gangs.topology import TopologyConstraint
 
 PINS: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
@@ -100,27 +99,12 @@ def _group(task: Task, group: str) -> tuple[str, ...]:
     return ("role", *(above.path if above else ()), *((f"group {group}",) if group else ()))
 
 
-def is_split(spec: GangSpec) -> bool:
-    """Whether a gang's object has constraints for some of its tasks."""
-    return bool(spec.topology_of_role or spec.slices_of_role or any(one.constraints for one in spec.branches.values()))
-
-
 def part_of(task: Task) -> object:
     """Equal for tasks that belong to the same parts; `None`: to none."""
     spec = task.gang.spec
-    if not task.topology and spec.topology is None and not is_split(spec):
+    if not task.topology and spec.topology is None and not spec.is_split:
         return None
     return (task.gang.key, *constraints_on(task))
-
-
-def is_constrained(gang: GangState) -> bool:
-    """Whether tasks of a gang must or should be together."""
-    return gang.spec.topology is not None or has_parts(gang)
-
-
-def has_parts(gang: GangState) -> bool:
-    """Whether constraints are for some tasks of a gang: by its object, or by its pods."""
-    return is_split(gang.spec) or (gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values()))
 
 
 class Domains:

@@ -23,7 +23,6 @@ from enbloc.engine.core.placement.domains import (
     Option,
     Part,
     constraints_on,
-    is_split,
     part_of,
 )
 from enbloc.engine.core.placement.request import PlacementRequest
@@ -52,16 +51,6 @@ _PartName = tuple[tuple[str, ...], TopologyConstraint]
 
 Attempt = Callable[[Constraints], Diagnosis | None]
 """Places all requests under these constraints, or nothing."""
-
-
-def has_topology(requests: Sequence[PlacementRequest]) -> bool:
-    for one in requests:
-        spec = one.gang.spec
-        if spec.topology is not None or is_split(spec):
-            return True
-        if one.gang.has_topology_of_pods and any(task.topology for task in (*one.must, *one.rest)):
-            return True
-    return False
 
 
 def place_in_domains(
@@ -234,7 +223,7 @@ def _whole_gang(state: State, request: PlacementRequest) -> list[Part] | Diagnos
     """The same where the gang has one constraint for all of its equal tasks; `None`: it is not so."""
     gang, constraint = request.gang, request.gang.spec.topology
     tasks = [*request.must, *(request.rest if request.short else ())]
-    if constraint is None or not tasks or is_split(gang.spec):
+    if constraint is None or not tasks or gang.spec.is_split:
         return None
     cls = tasks[0].cls
     if any(task.topology or task.cls is not cls for task in tasks):

@@ -12,7 +12,7 @@ import heapq
 
 import numpy as np
 
-from enbloc.engine.core.scoring.candidates import Candidates
+from enbloc.engine.core.state.candidates import Candidates
 from enbloc.engine.core.tables.nodes import ROW_MASK
 from enbloc.engine.core.tables.resources import Bools, Ints
 

@@ -44,6 +44,14 @@ class PlacementRequest(NamedTuple):
         """The tasks of the minima and of later waves."""
         return [*self.minimum, *self.later]
 
+    @property
+    def is_constrained(self) -> bool:
+        """Whether its tasks must or should be together."""
+        gang = self.gang
+        if gang.spec.topology is not None or gang.spec.is_split:
+            return True
+        return gang.has_topology_of_pods and any(task.topology for task in (*self.must, *self.rest))
+
     def remaining(self) -> PlacementRequest:
         """The request without the tasks that were placed since it was made."""
         if not self.rest and not self.later:  # most gangs

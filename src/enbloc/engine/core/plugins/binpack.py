@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from enbloc.engine.core.scoring.headroom import PARTS, Headroom
+from enbloc.engine.core.tables.headroom import PARTS, Headroom
 from enbloc.engine.core.tables.resources import Ints
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from enbloc.engine.core.scoring.headroom import PARTS, Headroom
+from enbloc.engine.core.tables.headroom import PARTS, Headroom
 from enbloc.engine.core.tables.resources import CPU, MEMORY, PODS, Ints
 
 TIE = PARTS

@@ -30,8 +30,8 @@ from enbloc.engine.core.plugins.priority import Priority
 from enbloc.engine.core.plugins.remaining_first import RemainingFirst
 from enbloc.engine.core.plugins.shortest_first import ShortestFirst
 from enbloc.engine.core.plugins.sla import Sla
-from enbloc.engine.core.scoring.headroom import Headroom
 from enbloc.engine.core.tables.classes import TaskClass
+from enbloc.engine.core.tables.headroom import Headroom
 from enbloc.engine.core.tables.nodes import NodeTable
 from enbloc.engine.core.tables.resources import Ints
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.ordering import Order
-from enbloc.engine.core.placement.domains import is_constrained
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, QueueEntries, SchedulingQueue, Signature
 from enbloc.engine.core.queueing.wake_rules import Wakers, at_admission, at_placement
 from enbloc.engine.core.state.groups import Groups
@@ -188,7 +187,7 @@ class SchedulingQueues(Feature):
         if queue is self.admission:
             return at_admission(self._state, self._evicts)
         gangs, waiting = self._gangs(equivalence), self._waiting(equivalence)
-        return at_placement(self._state, equivalence, waiting, together=any(map(is_constrained, gangs)))
+        return at_placement(self._state, equivalence, waiting, together=any(gang.is_constrained for gang in gangs))
 
     def _helpers(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> int | None:
         return self._state.stateful.helpers(self._waiting(equivalence)) if queue is not self.admission else None

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from enbloc.engine.core.placement.attempt import runs
-from enbloc.engine.core.placement.domains import PINS, has_parts, is_constrained, part_of
+from enbloc.engine.core.placement.domains import PINS, part_of
 from enbloc.engine.core.placement.request import request_of
 from enbloc.engine.core.queueing.scheduling_queue import Signature
 from enbloc.engine.core.state.state import State
@@ -53,9 +53,9 @@ def own_facts(gang: GangState, wanted: Sequence[Task], reservations: Reservation
 def place_of(gang: GangState) -> Hashable:
     """Where the tasks of a gang must or should be together, and the nodes of those that are placed already: these fix
     the domain (T4)."""
-    if not is_constrained(gang):
+    if not gang.is_constrained:
         return None
-    own = tuple(dict.fromkeys(part_of(task) for task in gang.tasks.values())) if has_parts(gang) else ()
+    own = tuple(dict.fromkeys(part_of(task) for task in gang.tasks.values())) if gang.has_parts else ()
     placed = gang.total_found or gang.total_occupied
     nodes = tuple(sorted({task.node for task in gang.tasks.values() if task.status in PINS})) if placed else ()
     return gang.spec.topology, own, nodes

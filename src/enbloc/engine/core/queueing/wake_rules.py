@@ -15,8 +15,8 @@ from enbloc.engine.core.placement.attempt import WAKES_ON_PLACEMENTS
 from enbloc.engine.core.placement.constraints import CLOSED_WAKES_ON
 from enbloc.engine.core.placement.in_domains import TOPOLOGY_WAKES_ON
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass
-from enbloc.engine.core.scoring.headroom import FIT_WAKES_ON
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.headroom import FIT_WAKES_ON
 from enbloc.engine.core.tables.queues import GUARANTEE_WAKES_ON, LIMIT_WAKES_ON, QUEUE_WAKES_ON
 from enbloc.engine.core.tables.tasks import Task
 from enbloc.engine.core.why.diagnosis import OUTDATED_BY

@@ -16,20 +16,15 @@ from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.core.filters.volumes import VolumeTable
 from enbloc.engine.core.plugins.plugin import Plugins
-from enbloc.engine.core.scoring.candidates import Candidates
 from enbloc.engine.core.state import audit
 from enbloc.engine.core.state.budgets import Budgets
-from enbloc.engine.core.state.candidate_table import CandidateTable
-from enbloc.engine.core.state.gang_demand import GangDemand
-from enbloc.engine.core.state.gang_table import GangTable
-from enbloc.engine.core.state.task_counts import TaskCounts
-from enbloc.engine.core.state.transitions import transition
+from enbloc.engine.core.state.candidates import Candidates, CandidateTable
+from enbloc.engine.core.state.gang_table import GangDemand, GangTable, PodNotes, follows_pods, may_change_priority
+from enbloc.engine.core.state.task_counts import TaskCounts, transition
 from enbloc.engine.core.tables.classes import ClassTable, TaskClass
 from enbloc.engine.core.tables.foreign_room import ForeignRoom
-from enbloc.engine.core.tables.gang_priority import follows_pods, may_change_priority
 from enbloc.engine.core.tables.node_trees import NodeTrees
 from enbloc.engine.core.tables.nodes import NodeFacts, NodeTable
-from enbloc.engine.core.tables.pod_notes import PodNotes
 from enbloc.engine.core.tables.queues import Queue, QueueFacts, QueueTree
 from enbloc.engine.core.tables.resources import Ints, Resources
 from enbloc.engine.core.tables.tasks import GangState, PodFacts, Task, TaskStatus

@@ -1,12 +1,18 @@
-"""What each task adds to its node, its queue, its gang and the budgets that cover it: counted at once, never recounted.
+"""How the status of a task may change, and what each task adds to its node, its queue, its gang and its budgets.
 
-`add` and `remove` are inverse. Tasks on nodes that are not known (yet) wait here until `settle` counts them there.
-Which tasks there are, and which status each has, is left to `State`.
+Which status may follow which by our own decisions and their confirmation is one table. What the API says of a pod is a
+fact and may be any status (`State.put_pod`); a transaction changes statuses tentatively and undoes it. All else goes
+through `transition`: a change that is not in the table is an error in the engine, and is raised with the story of the
+gang, the last things that happened to it.
+
+What a task adds is counted at once, never recounted: `add` and `remove` are inverse. Tasks on nodes that are not known
+(yet) wait here until `settle` counts them there. Which tasks there are, and which status each has, is left to `State`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from enbloc.engine.core.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.core.state.budgets import Budgets
@@ -16,6 +22,29 @@ from enbloc.engine.core.tables.queues import QueueTree
 from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, Task, TaskStatus
 from enbloc.engine.events import ClusterEvents, EventKind
+
+ALLOWED: Final[Mapping[TaskStatus, frozenset[TaskStatus]]] = {
+    TaskStatus.PENDING: frozenset({TaskStatus.HELD, TaskStatus.NOMINATED, TaskStatus.TIMED_OUT}),
+    TaskStatus.ASSUMED: frozenset({TaskStatus.BOUND, TaskStatus.HELD, TaskStatus.PENDING}),
+    TaskStatus.HELD: frozenset({TaskStatus.ASSUMED, TaskStatus.PENDING}),
+    TaskStatus.NOMINATED: frozenset({TaskStatus.PENDING}),
+    TaskStatus.TIMED_OUT: frozenset({TaskStatus.PENDING}),
+    TaskStatus.BOUND: frozenset({TaskStatus.RELEASING}),
+    TaskStatus.RELEASING: frozenset({TaskStatus.BOUND}),
+}
+"""Status → the statuses that may follow. From GATED, SUCCEEDED and FAILED only the API leads on."""
+
+
+class ImpossibleTransition(AssertionError):
+    """A task was to change to a status that cannot follow its own."""
+
+
+def transition(task: Task, status: TaskStatus, node: str) -> None:
+    """The task has this status on this node from now on."""
+    if status not in ALLOWED.get(task.status, ()):
+        raise ImpossibleTransition(f"{task} cannot become {status.name}; {task.gang.story}")
+    task.gang.note(task.name, task.status.name, "→", status.name, node)
+    task.status, task.node = status, node
 
 
 class TaskCounts:

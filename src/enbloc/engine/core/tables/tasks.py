@@ -226,6 +226,16 @@ class GangState:
         """Its status in the API, with what was decided since."""
         return self.assumed if self.assumed is not None else self.spec.observed
 
+    @property
+    def is_constrained(self) -> bool:
+        """Whether its tasks must or should be together."""
+        return self.spec.topology is not None or self.has_parts
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether constraints are for some of its tasks: by its object, or by its pods."""
+        return self.spec.is_split or (self.has_topology_of_pods and any(task.topology for task in self.tasks.values()))
+
     def assume(self, **changes: Any) -> None:
         """Sets the assumed status; the next change of its object replaces it."""
         self.assumed = msgspec.structs.replace(self.status, **changes)

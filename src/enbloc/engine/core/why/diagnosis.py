@@ -14,9 +14,9 @@ import numpy as np
 
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
-from enbloc.engine.core.scoring.candidates import Candidates
-from enbloc.engine.core.scoring.headroom import Headroom
+from enbloc.engine.core.state.candidates import Candidates
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.headroom import Headroom
 from enbloc.engine.core.tables.resources import CEILING, Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why.titles import FOREIGN, Titles

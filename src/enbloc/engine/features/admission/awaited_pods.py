@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.ordering import GangOrder, Order
-from enbloc.engine.core.state.gang_demand import GangDemand
+from enbloc.engine.core.state.gang_table import GangDemand
 from enbloc.engine.core.tables.queues import Queue, QueueTree
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.gangs.model import GangKey

@@ -19,7 +19,6 @@ from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.ordering import Band
 from enbloc.engine.core.placement.attempt import Placer, attempt, runs
 from enbloc.engine.core.placement.constraints import Constraints, Shadow
-from enbloc.engine.core.placement.domains import is_constrained
 from enbloc.engine.core.placement.request import is_surplus, request_of
 from enbloc.engine.core.queueing.scheduling_queue import Head, SchedulingQueue
 from enbloc.engine.core.run_times import end_of
@@ -226,7 +225,7 @@ class EasyBackfill(Feature):
         request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
         try:
             self._take_claimed_room(transaction, gang)
-            if prefer is not None and not is_constrained(gang):  # else the domain decides
+            if prefer is not None and not gang.is_constrained:  # else the domain decides
                 on_released = constraints.closing(diagnosis.KEPT_IN_TIME, ~prefer)
                 for run in runs(self._state, request.remaining().minimum):
                     self._placer.place(transaction, run, len(run), on_released)

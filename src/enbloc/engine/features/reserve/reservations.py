@@ -16,7 +16,6 @@ from enbloc.engine.core.claims.placeholders import make_placeholders
 from enbloc.engine.core.claims.registry import ClaimRegistry
 from enbloc.engine.core.claims.room import passes_filters
 from enbloc.engine.core.placement.domain_choices import is_together
-from enbloc.engine.core.placement.domains import is_constrained
 from enbloc.engine.core.placement.request import needed_members, replacements
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.resources import Bools, Ints, total
@@ -223,7 +222,7 @@ class Reservations:
         own = self._with_members(gang)
         if unfit := sorted({slot.node for slot in slots if not self._holds(slot, own)}):
             return Ending(self.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
-        if is_constrained(gang) and not is_together(self._state, gang, self.of(gang)):
+        if gang.is_constrained and not is_together(self._state, gang, self.of(gang)):
             return Ending(self.ended, "reserved nodes are in different domains now")
         if is_beyond_queue(self._state, gang, total(task.cls.request for task in claim.tasks)):
             return Ending(self.ended, f"its pods request more than queue {gang.spec.queue} may use")

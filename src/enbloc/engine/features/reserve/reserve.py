@@ -17,7 +17,6 @@ from enbloc.engine.core.cycle import Cycle, Turn
 from enbloc.engine.core.placement.attempt import runs, walk
 from enbloc.engine.core.placement.constraints import UNCONSTRAINED
 from enbloc.engine.core.placement.domain_choices import domain_choices
-from enbloc.engine.core.placement.domains import is_constrained
 from enbloc.engine.core.placement.request import needed_members, request_of, waits_for
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.tables.resources import CPU, MEMORY, PODS, Bools, Request, total
@@ -132,7 +131,7 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
         plan = _Plan(cycle, frozenset({gang.key}), with_started=False)
         for task, node in kept:
             plan.keep(task, node)
-        found = plan.places_of(gang, lost) if not is_constrained(gang) else None  # T7: elsewhere may be another domain
+        found = plan.places_of(gang, lost) if not gang.is_constrained else None  # T7: elsewhere may be another domain
         places = [*kept, *((task, cycle.state.nodes.names[row]) for task, row in found or ())]
         if found is None or not reservations.make(reservations.claim(gang, places, claim.clock_ns)):
             for mate in cycle.groups.partners(gang):

@@ -46,7 +46,8 @@ class PodAffinity:
     def __init__(self, assigned: AssignedPods[Any]) -> None:
         self._assigned = assigned
         self._terms = TermsTable()
-        self._existing: dict[tuple[object, ...], ExistingTerm] = {}
+        self.existing: dict[tuple[object, ...], ExistingTerm] = {}
+        """Terms of assigned pods."""
         self._index: PodIndex[ExistingTerm] = PodIndex()
         self._numbering = assigned.numbering()
         self._size = 0
@@ -60,15 +61,10 @@ class PodAffinity:
 
     # ---- queries
 
-    @property
-    def has_terms(self) -> bool:
-        """Whether an assigned pod has a term."""
-        return bool(self._existing)
-
     def applies(self, task: Placeable) -> bool:
         if task.cls.spec.affinity is not None and self._terms.of(task):
             return True
-        return bool(self._existing) and any(True for _ in self._terms_matching(task))
+        return bool(self.existing) and any(True for _ in self._terms_matching(task))
 
     def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
         self._settle()
@@ -136,7 +132,7 @@ class PodAffinity:
         names, alive = self._assigned.nodes.names, self._assigned.nodes.alive
         return frozenset(
             (key, existing.pods, kind, names[row], int(rows[row]))
-            for key, existing in self._existing.items()
+            for key, existing in self.existing.items()
             for kind, rows in (("forbidding", existing.forbidding), ("weights", existing.weights))
             for row in np.flatnonzero(rows * alive)
         )
@@ -212,13 +208,13 @@ class PodAffinity:
     def _add_term(self, term: PodTerm, sign: int) -> ExistingTerm:
         """The term's entry, which exists exactly as long as an assigned pod has the term."""
         key, pods = term.key, term.pods
-        existing = self._existing.get(key)
+        existing = self.existing.get(key)
         if existing is None:
-            existing = self._existing[key] = ExistingTerm(term, len(self._assigned.nodes.alive))
+            existing = self.existing[key] = ExistingTerm(term, len(self._assigned.nodes.alive))
             self._index.put(key, pods.namespaces, pods.anchor, existing)
         existing.pods += sign
         if existing.pods == 0:
-            del self._existing[key]
+            del self.existing[key]
             self._index.remove(key, pods.namespaces, pods.anchor)
         return existing
 
@@ -226,13 +222,13 @@ class PodAffinity:
         """Follows the node table: after a renumbering all terms are counted again from the assigned pods."""
         numbering, size = self._assigned.numbering(), len(self._assigned.nodes.alive)
         if numbering != self._numbering:
-            self._existing.clear()
+            self.existing.clear()
             self._index.clear()
             for task, row in self._assigned.all():
                 if task.cls.spec.affinity is not None:
                     self._add_terms(task, row, 1)
         elif size != self._size:
-            for existing in self._existing.values():
+            for existing in self.existing.values():
                 existing.forbidding = np.pad(existing.forbidding, (0, size - len(existing.forbidding)))
                 existing.weights = np.pad(existing.weights, (0, size - len(existing.weights)))
         self._numbering, self._size = numbering, size

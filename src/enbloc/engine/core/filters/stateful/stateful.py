@@ -47,14 +47,14 @@ class StatefulFilters(Generic[PlaceableT]):
     @property
     def has_terms(self) -> bool:
         """Whether an assigned pod has an affinity term. If not, none of the filters concerns a plain class."""
-        return self._affinity.has_terms
+        return bool(self._affinity.existing)
 
     def assumes_volume(self, claim: tuple[str, str]) -> bool:
         """Whether a volume is assumed for a waiting claim (namespace, name): its change concerns other claims too."""
         return self._volumes.assumes(claim)
 
     def applies(self, task: Placeable) -> bool:
-        if task.cls.plain and not self._affinity.has_terms:
+        if task.cls.plain and not self._affinity.existing:
             return False
         return (
             self._affinity.applies(task)
@@ -77,7 +77,7 @@ class StatefulFilters(Generic[PlaceableT]):
         found: frozenset[EventKind] = frozenset()
         left: list[StatefulFilter] = list(self._enforced)
         for task in tasks:
-            if task.cls.plain and not self._affinity.has_terms:
+            if task.cls.plain and not self._affinity.existing:
                 continue
             applying = [one for one in left if one.applies(task)]
             found = found.union(*(one.wakes_on for one in applying))

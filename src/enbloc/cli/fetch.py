@@ -12,13 +12,14 @@ import click
 import msgspec
 import yaml
 
+from enbloc import garbage_collector
 from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused
 from enbloc.cli.errors import Refusal
 from enbloc.cli.running_up import running_kubeconfig
 from enbloc.config import Config, ConfigError, parse
+from enbloc.config.vocabulary import CONFIG_FILE, CONFIG_MAP
 from enbloc.inspect.overview import IN_UP, KINDS, UNKNOWN, Overview, Scheduler, read_overview
-from enbloc.install.workloads import CONFIG, CONFIG_FILE
 from enbloc.units import SECOND, instant_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Fetched(NamedTuple):
 
 def fetch_overview(kubeconfig: str | None, context: str | None, *, with_trees: bool = False) -> Overview:
     """The cluster's overview. Raises `Refusal` with one line if the cluster cannot be read."""
+    garbage_collector.relax(garbage_collector.BATCH)
     found = fetch(kubeconfig, context, KINDS)
     return read_overview(found.lists, found.config, with_trees=with_trees)
 
@@ -67,7 +69,9 @@ def fetch(
 ) -> Fetched:
     """The objects of each kind, and of those by which the scheduler groups pods. Raises `Refusal` with one line if the
     cluster cannot be read; with `needed` other kinds than those may be forbidden: they are left out."""
-    return asyncio.run(_fetch(kubeconfig or running_kubeconfig(), context, kinds, needed, _scheduler_of))
+    lists: dict[str, list[Obj]] = {}
+    known = _fetch(lists, kubeconfig or running_kubeconfig(), context, kinds, needed, _scheduler_of)
+    return Fetched(lists, *asyncio.run(known))
 
 
 def fetch_lists(
@@ -80,7 +84,9 @@ def fetch_lists(
 ) -> dict[str, list[Obj]]:
     """The objects alone. `local`: without a kubeconfig, a running `enbloc up` counts."""
     found = running_kubeconfig() if kubeconfig is None and local else kubeconfig
-    return asyncio.run(_fetch(found, context, kinds, needed)).lists
+    lists: dict[str, list[Obj]] = {}
+    asyncio.run(_fetch(lists, found, context, kinds, needed))
+    return lists
 
 
 def fetch_if_allowed(kubeconfig: str | None, context: str | None, ref: Ref) -> Obj | None:
@@ -101,12 +107,14 @@ def fetch_if_allowed(kubeconfig: str | None, context: str | None, ref: Ref) -> O
 
 
 async def _fetch(
+    lists: dict[str, list[Obj]],
     kubeconfig: str | None,
     context: str | None,
     kinds: Sequence[str],
     needed: Collection[str] | None,
     ask: Callable[[KubeCluster], Awaitable[tuple[Config, Scheduler]]] | None = None,
-) -> Fetched:
+) -> tuple[Config, Scheduler]:
+    """Fills `lists`. Not its result: `asyncio.run` takes the time to format that, of 20,000 pods a second."""
     from enbloc.cluster.kube import connect  # imported late: help must be fast
     from enbloc.cluster.kube.credentials import NoCredentials
     from enbloc.cluster.kube.http import Bounds
@@ -117,15 +125,14 @@ async def _fetch(
             needed = frozenset(kinds if needed is None else needed)
             kinds = tuple(dict.fromkeys((*kinds, *(entry.kind for entry in config.group_by_owner.active))))
             requests = [_unless_forbidden(cluster.list(kind), kind not in needed) for kind in kinds]
-            lists = await _all_or_none(requests)
+            found = await _all_or_none(requests)
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
         what = "cannot be reached" if why.code in (503, 504) else "refused"
         raise Refusal([f"the cluster {what}: {why.message}"]) from None
-    return Fetched(
-        {kind: found for kind, found in zip(kinds, lists, strict=True) if found is not None}, config, scheduler
-    )
+    lists.update((kind, some) for kind, some in zip(kinds, found, strict=True) if some is not None)
+    return config, scheduler
 
 
 async def _scheduler_of(cluster: KubeCluster) -> tuple[Config, Scheduler]:
@@ -139,7 +146,7 @@ async def _scheduler_of(cluster: KubeCluster) -> tuple[Config, Scheduler]:
         own = "this `enbloc up` has none of its own (--no-scheduler), and "
     except (Refused, ValueError, KeyError, TypeError):  # another API server
         pass
-    kept = await _get(cluster, "ConfigMap", CONFIG)
+    kept = await _get(cluster, "ConfigMap", CONFIG_MAP)
     try:
         config = parse(yaml.safe_load(((kept or {}).get("data") or {}).get(CONFIG_FILE) or "{}"))
     except (ConfigError, yaml.YAMLError):

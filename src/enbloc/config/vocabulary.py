@@ -14,6 +14,10 @@ ENTRY_POINTS: Final = "enbloc.plugins"
 
 SCHEDULER_NAMES: Final = ("enbloc", "kar-scheduler")
 
+CONFIG_MAP: Final = "enbloc-config"
+CONFIG_FILE: Final = "enbloc.yaml"
+"""Where `enbloc install` puts the config: this file of this ConfigMap."""
+
 ACTIONS: Final = {
     "enqueue": "enqueue gangs whose minimum could be met",
     "allocate": "place gangs on free resources, all or nothing",

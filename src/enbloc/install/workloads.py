@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from enbloc.api.meta import Obj
+from enbloc.config.vocabulary import CONFIG_FILE, CONFIG_MAP
 from enbloc.install.hooks import SERVICE_PORT
 from enbloc.install.rights import DASHBOARD, LEADS, SCHEDULER, WEBHOOK, lease_of
 from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
@@ -17,8 +18,6 @@ from enbloc.webhook.server import PORT, SECRET, SERVICE
 
 HTTP_PORT: Final = 8080
 USER_ID: Final = 65532
-CONFIG: Final = "enbloc-config"
-CONFIG_FILE: Final = "enbloc.yaml"
 CONFIG_FOLDER: Final = "/etc/enbloc"
 TOKEN_SECRET: Final = "enbloc-dashboard-token"
 """An administrator's, with the key `token`; without it the dashboard makes one and logs it."""
@@ -56,7 +55,7 @@ def config_map(namespace: str, labels: Labels, config: str) -> Obj:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": CONFIG, "namespace": namespace, "labels": dict(labels)},
+        "metadata": {"name": CONFIG_MAP, "namespace": namespace, "labels": dict(labels)},
         "data": {CONFIG_FILE: config},
     }
 
@@ -129,7 +128,7 @@ def _deployment(
             for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
         ],
         "containers": [_container(component, image)],
-        "volumes": [{"name": "config", "configMap": {"name": CONFIG}}],
+        "volumes": [{"name": "config", "configMap": {"name": CONFIG_MAP}}],
     }
     if component == DASHBOARD:
         replicas = 1  # a page that is read now and then; each would have watches and a token of its own

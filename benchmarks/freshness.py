@@ -93,7 +93,7 @@ def _cost(store: Store, pods: int) -> tuple[float, float, float]:
     """CPU seconds of an overview: everything read anew, and after a hundred writes only those. Then of the dashboard's
     model of it."""
     reading = Reading(_listed(store))
-    overview_of(_listed(store), reading)
+    overview_of(reading)
     anew, updated, drawn = [], [], []
     for turn in range(ROUNDS):
         for number in range(min(100, pods)):
@@ -101,13 +101,13 @@ def _cost(store: Store, pods: int) -> tuple[float, float, float]:
         objects = _listed(store)
         begin_s = time.process_time()
         reading.update(objects)
-        overview = overview_of(objects, reading)
+        overview = overview_of(reading)
         updated.append(time.process_time() - begin_s)
         begin_s = time.process_time()
-        msgspec.json.encode(dashboard_model(objects, reading, overview, 0.0, {}))
+        msgspec.json.encode(dashboard_model(reading, overview, 0.0, {}))
         drawn.append(time.process_time() - begin_s)
         begin_s = time.process_time()
-        overview_of(objects, Reading(objects))
+        overview_of(Reading(objects))
         anew.append(time.process_time() - begin_s)
     middle = ROUNDS // 2
     return sorted(anew)[middle], sorted(updated)[middle], sorted(drawn)[middle]

@@ -27,6 +27,22 @@ def gang_of(*objects: Any, at: int, name: str = "default/j") -> Gang:
     return next(gang for gang in overview_of(*objects, at=at).gangs if gang.gang == name)
 
 
+def test_m4_a_gang_runs_once_every_role_has_its_minimum() -> None:
+    workers = [m.pod(f"w-{index}", group="j", role="worker", nodeName="n1") for index in range(2)]
+    gang = m.podgroup("j", 2, roles={"worker": 1, "ps": 1})
+    objects = [m.node("n1"), gang, *workers, m.pod("ps-0", 99, group="j", role="ps")]
+    assert gang_of(*objects, at=10).state == "Waiting"
+
+
+def test_s3_the_priority_is_the_one_that_counts() -> None:
+    objects = [m.node("n1"), m.priority_class("high", 10), *m.gang("j", 1, group_priority="high")]
+    simulation = Simulation(read_scenario(documents(*objects)), parse(None))
+    simulation.run(10 * SECOND)
+    lists = {kind: simulation.store.list(kind)[0] for kind in KINDS}
+    isolated = parse({"tenancy": "isolated"})
+    assert [read_overview(lists, config).gangs[0].priority for config in (None, isolated)] == [10, 0]
+
+
 def test_failed_job_says_its_reason_and_exit_codes() -> None:
     fails = m.job("j", m.role("w", 2, run_time="5s", exit_code="3", restartPolicy="Never"), maxRetry=1)
     gang = gang_of(m.node("n1"), fails, at=60)

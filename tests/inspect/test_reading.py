@@ -28,7 +28,7 @@ def test_reading_that_is_updated_equals_a_new_one(story: Path) -> None:
     def compare(*_: object) -> None:
         objects = {kind: store.list(kind)[0] for kind in KINDS}
         updated.update(objects)
-        assert overview_of(objects, updated) == overview_of(objects, Reading(objects))
+        assert overview_of(updated) == overview_of(Reading(objects))
         compared.append(len(objects["Pod"]))
 
     simulation.run(600 * 10**9, compare)

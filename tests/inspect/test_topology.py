@@ -49,8 +49,8 @@ def test_domains_of_every_level_with_their_use() -> None:
 def test_labels_that_gangs_name_are_trees_too() -> None:
     objects = objects_at(5, CLUSTER, r.native("g", 2))
     reading = Reading(objects)
-    assert Trees(objects, reading).names == [f"label/{r.RACK}"]
-    domains = read_domains(Trees(objects, reading), overview_of(objects, reading).nodes)
+    assert Trees(reading).names == [f"label/{r.RACK}"]
+    domains = read_domains(Trees(reading), overview_of(reading).nodes)
     assert [(one.tree, one.domain, one.pods) for one in domains] == [
         (r.RACK, "a", 0), (r.RACK, "b", 2), (r.RACK, NO_DOMAIN, 0),
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def test_reserved_room_is_shown_by_domain() -> None:
     config = {"actions": [{"name": "allocate"}, {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 2}}]}
     busy = [m.pod(f"f{n}", 4, run_time="60s", nodeSelector={r.RACK: "a"}) for n in range(2)]
     objects = objects_at(10, r.nodes({"a": 2, "b": 1}), busy, r.native("g", 8, at="1s"), config=config)
-    domains = read_domains(Trees(objects, Reading(objects)), read_overview(objects).nodes)
+    domains = read_domains(Trees(Reading(objects)), read_overview(objects).nodes)
     assert {one.domain: one.reserved for one in domains} == {"a": {"default/g": 8}, "b": {}}
     [reserved] = [one.reserved_room["default/g"] for one in domains if one.domain == "a"]
     assert reserved == {"cpu": 8 * 10**9}
@@ -70,7 +70,7 @@ def test_the_map_is_grouped_by_the_lowest_level_above_single_nodes() -> None:
     tree = r.topology("dc", r.BLOCK, r.RACK, "kubernetes.io/hostname")
     objects = objects_at(1, CLUSTER, tree)
     reading = Reading(objects)
-    model = dashboard_model(objects, reading, overview_of(objects, reading), 1.0, {})
+    model = dashboard_model(reading, overview_of(reading), 1.0, {})
     assert {one["node"]: one["domain"] for one in model["nodes"]} == {
         "a-0": "one/a", "a-1": "one/a", "b-0": "two/b", "loose": "",
     }  # fmt: skip

@@ -373,7 +373,9 @@ def test_s1_the_overview_reads_a_job_only_for_a_podgroup_of_its_own_namespace() 
 
 def test_s1_explain_finds_only_pods_of_the_same_namespace() -> None:
     victim = of_b(VICTIMS["ReplicaSet"])
-    objects = [victim, child(victim, m.pod("evil"))]
+    evil = child(victim, m.pod("evil"))
+    evil["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = [victim, evil]
     found = explain(objects, START, parse(None), "b/v")
     assert found is not None
     assert "evil" not in found.gang

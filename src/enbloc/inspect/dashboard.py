@@ -9,16 +9,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from enbloc.api import volcano
 from enbloc.api.events import last_seen
-from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
+from enbloc.api.meta import Obj, condition_of, name_of, namespace_of
 from enbloc.engine.core.why.cause import Cause
 from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
-from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
+from enbloc.inspect.gangs import Gang, Reading, pod_state
 from enbloc.inspect.overview import Overview, sentence
 from enbloc.inspect.topology import Trees
-from enbloc.units import NANO, Quantity, instant_of, parse_timestamp
+from enbloc.units import NANO, instant_of, parse_timestamp
 
 DOMAIN_LABELS: Final = (
     "topology.kubernetes.io/rack",
@@ -26,14 +24,12 @@ DOMAIN_LABELS: Final = (
     "topology.kubernetes.io/zone",
 )
 """The first of them that a node has groups it on the map, if no node tree does."""
-_HOLDS_ROOM: Final = ("starting", "running", "leaving")
 _EVENTS: Final = 50
 NOT_SAID: Final = "not scheduled yet"
 """Of a gang of which the scheduler has said nothing."""
 
 
 def dashboard_model(
-    objects: Objects,
     reading: Reading,
     overview: Overview,
     as_of_s: float,
@@ -43,15 +39,8 @@ def dashboard_model(
     """What `/api/model` answers. `causes`: what the scheduler of this process knows of gangs that wait; without one
     there is the reason of each gang's condition. `deserved`: what it computed for each queue; without one there is what
     the queue's object says."""
-    index = {gang.gang: number for number, gang in enumerate(overview.gangs)}
-    number_of = {
-        id(pod): index.get(row.gang, -1) if row is not None else -1
-        for key, members in reading.members.items()
-        for row in (reading.row(key),)
-        for _, pod in members
-    }
     spans = _spans(reading)
-    nodes = _nodes(objects, reading, overview, number_of)
+    nodes = _nodes(reading, overview)
     total: dict[str, float] = {}
     for node in nodes:
         for name, value in node["capacity"].items():
@@ -63,7 +52,7 @@ def dashboard_model(
         "resource": scarce_resource(total),
         "total": total,
         "gangs": [_gang(gang, spans.get(gang.gang), causes.get(gang.gang)) for gang in overview.gangs],
-        "queues": _queues(objects, overview, deserved),
+        "queues": _queues(reading, overview, deserved),
         "nodes": nodes,
     }
 
@@ -103,10 +92,10 @@ def _gang(gang: Gang, span: tuple[float | None, float | None] | None, cause: Cau
 def _spans(reading: Reading) -> dict[str, tuple[float | None, float | None]]:
     """When each gang's minimum had started, and when the last pod of one that is over ended."""
     found = {}
-    for key, members in reading.members.items():
-        gang = reading.row(key)
-        if gang is None or gang.state in WAITS:
+    for key, gang in reading.rows.items():
+        if gang.waits:
             continue
+        members = reading.members(key)
         starts = sorted(time for _, pod in members if (time := _started(pod)))
         needed = max(gang.minimum, 1)
         started = starts[min(needed, len(starts)) - 1] if starts else None
@@ -135,29 +124,27 @@ def _seconds(text: object) -> float | None:
         return None
 
 
-def _nodes(
-    objects: Objects, reading: Reading, overview: Overview, number_of: Mapping[int, int]
-) -> list[dict[str, Any]]:
+def _nodes(reading: Reading, overview: Overview) -> list[dict[str, Any]]:
+    index = {gang.gang: number for number, gang in enumerate(overview.gangs)}
     parts: dict[str, dict[int, dict[str, float]]] = {}
-    for pod in objects.get("Pod", ()):
-        node = (pod.get("spec") or {}).get("nodeName")
-        if node and pod_state(pod) in _HOLDS_ROOM:
-            held = parts.setdefault(node, {}).setdefault(number_of.get(id(pod), -1), {})
-            for name, nanos in reading.requests(pod).items():
-                held[name] = held.get(name, 0.0) + nanos / NANO
+    for key, state in reading.state.gangs.items():
+        number = index[reading.rows[key].gang] if key in reading.rows else -1
+        for task in state.tasks.values():
+            if task.node:
+                held = parts.setdefault(task.node, {}).setdefault(number, {})
+                for name, nanos in reading.requests(task).items():
+                    held[name] = held.get(name, 0.0) + nanos / NANO
     claims: dict[str, list[list[Any]]] = {}
     for number, gang in enumerate(overview.gangs):
         for node, count in gang.set_aside.items():
             room = {name: nanos / NANO for name, nanos in gang.room_aside.get(node, {}).items()}
             claims.setdefault(node, []).append([number, room, count])
-    labels = {name_of(obj): labels_of(obj) for obj in objects.get("Node", ())}
-    groups = Trees(objects, reading).group_of()
+    groups = Trees(reading).group_of()
     return [
         {
             "node": row.node,
             "status": row.status,
-            "domain": groups.get(row.node)
-            or next((labels[row.node][key] for key in DOMAIN_LABELS if key in labels[row.node]), ""),
+            "domain": groups.get(row.node) or next((row.labels[key] for key in DOMAIN_LABELS if key in row.labels), ""),
             "capacity": {name: use.capacity / NANO for name, use in row.resources.items()},
             "pods": [[number, held] for number, held in sorted(parts.get(row.node, {}).items())],
             "claims": claims.get(row.node, []),
@@ -166,12 +153,10 @@ def _nodes(
     ]
 
 
-def _queues(objects: Objects, overview: Overview, deserved: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
-    specs = {name_of(obj): view(obj, volcano.Queue).spec for obj in objects.get(volcano.QUEUE, ())}
+def _queues(reading: Reading, overview: Overview, deserved: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
     rows = []
     for queue in overview.queues:
-        spec = specs[queue.queue]
-        guarantee = spec.guarantee.resource if spec.guarantee is not None else None
+        facts = reading.state.queues.get(queue.queue).facts
         rows.append(
             {
                 "queue": queue.queue,
@@ -181,17 +166,17 @@ def _queues(objects: Objects, overview: Overview, deserved: Mapping[str, Mapping
                 "priority": queue.priority,
                 "running": queue.running,
                 "waiting": queue.waiting,
-                "used": {name: nanos / NANO for name, nanos in queue.used.items()},
-                "capability": {name: nanos / NANO for name, nanos in queue.capability.items()},
-                "deserved": deserved.get(queue.queue) or _plain(spec.deserved),
-                "guarantee": _plain(guarantee),
+                "used": _plain(queue.used),
+                "capability": _plain(queue.capability),
+                "deserved": deserved.get(queue.queue) or _plain(facts.deserved),
+                "guarantee": _plain(facts.guarantee),
             }
         )
     return rows
 
 
-def _plain(quantities: Mapping[str, Quantity] | None) -> dict[str, float]:
-    return {name: quantity.nanos / NANO for name, quantity in (quantities or {}).items()}
+def _plain(amounts: Mapping[str, int]) -> dict[str, float]:
+    return {name: nanos / NANO for name, nanos in amounts.items()}
 
 
 def gang_detail(reading: Reading, name: str, events: Sequence[Obj]) -> dict[str, Any]:
@@ -199,14 +184,12 @@ def gang_detail(reading: Reading, name: str, events: Sequence[Obj]) -> dict[str,
     namespace, _, short = name.rpartition("/")
     pods: list[dict[str, Any]] = []
     names = {(namespace, short)}
-    for key in reading.keys:
-        spec, obj = reading.registry.spec(key), reading.registry.object(key)
-        if (spec.title if spec is not None else f"{key.namespace}/{key.name}") != name:
-            continue
-        members = reading.members.get(key, [])
-        pods.extend(_pod(role, pod) for role, pod in members)
-        named = [pod for _, pod in members] if obj is None else [obj, *(pod for _, pod in members)]
-        names.update((namespace_of(one), name_of(one)) for one in named)
+    for key, row in reading.rows.items():
+        if row.gang == name:
+            members = reading.members(key)
+            pods.extend(_pod(task.role, pod) for task, pod in members)
+            objects = [reading.object(key), *(pod for _, pod in members)]
+            names.update((namespace_of(one), name_of(one)) for one in objects if one is not None)
     about = [one for one in events if _object_of(one) in names]
     about.sort(key=lambda one: instant_of(last_seen(one)), reverse=True)
     return {"pods": sorted(pods, key=lambda pod: str(pod["name"])), "events": [_event(one) for one in about[:_EVENTS]]}

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from enbloc.api import volcano
-from enbloc.api.core import DISRUPTED
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, condition_of, controller_of, name_of
+from enbloc.engine.core.tables.tasks import GangState
 from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.model import GangSpec
 from enbloc.listing import listed, plural
@@ -33,31 +33,21 @@ _JOB_FAILED: Final = ("Failed", "Terminated")
 _BACKOFF: Final = "CrashLoopBackOff"
 
 
-def state_of(
-    spec: GangSpec, pods: Mapping[str, int], members: Sequence[Obj], group: Obj | None, job: Obj | None
-) -> str:
+def state_of(gang: GangState, pods: Counter[str], members: Sequence[Obj], group: Obj | None, job: Obj | None) -> str:
     """`pods`: how many are in which state; `job`: the Job that owns the gang's object."""
-    alive = pods.get("running", 0) + pods.get("starting", 0)
-    ended = pods.get("succeeded", 0) + pods.get("failed", 0)
+    status, alive = gang.spec.observed, pods["running"] + pods["starting"]
     if _phase_of(job) in _JOB_FAILED:
         return FAILED
-    if spec.observed.finished or (ended and not alive and not pods.get("waiting")):
-        return FAILED if pods.get("failed", 0) and pods.get("succeeded", 0) < max(spec.minimum, 1) else FINISHED
-    enough = alive + pods.get("succeeded", 0) >= spec.minimum
-    if alive and (enough or not (pods.get("waiting") or evicted_for(group) or _is_true(group, UNSCHEDULABLE))):
+    if status.finished or (pods["succeeded"] + pods["failed"] and not alive and not pods["waiting"]):
+        return FAILED if pods["failed"] and pods["succeeded"] < max(gang.spec.minimum, 1) else FINISHED
+    if alive and (gang.ready() or not (pods["waiting"] or status.evicted or _waits(group))):
         return CRASH_LOOP if any(map(_crashes, members)) else RUNNING  # it started, whatever it has lost since
-    return PREEMPTED if evicted_for(group) else WAITING
+    return PREEMPTED if status.evicted else WAITING
 
 
-def evicted_for(group: Obj | None) -> str:
-    """What the gang's object says about the eviction of its pods, while it has not started again."""
-    condition = _is_true(group, DISRUPTED)
-    return str(condition.get("message") or "") if condition else ""
-
-
-def _is_true(group: Obj | None, kind: str) -> Mapping[str, Any] | None:
-    condition = condition_of(group, kind) if group is not None else None
-    return condition if condition and condition.get("status") == "True" else None
+def _waits(group: Obj | None) -> bool:
+    """Whether the gang's object says so."""
+    return ((condition_of(group, UNSCHEDULABLE) if group else None) or {}).get("status") == "True"
 
 
 def _phase_of(job: Obj | None) -> str:
@@ -95,7 +85,17 @@ def exit_codes(members: Iterable[Obj]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
+def what_happened(state: str, gang: GangState, pods: Counter[str], members: Sequence[Obj], job: Obj | None) -> str:
+    """Of a gang that runs or has ended; of one that waits, where the scheduler has not said why."""
+    if state == RUNNING:
+        roles = {task.role for task in gang.tasks.values()}
+        return "; ".join(filter(None, (_losses(gang.spec, pods, members), _later_roles(job, roles))))
+    if state in WAITS:
+        return gang.spec.observed.evicted or ("" if members else _no_replicas(job))
+    return _what_ended(state, members, job)
+
+
+def _what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
     """Why a gang failed, or crashes: its Job's reason, the pods' reasons, the exit codes."""
     if state == CRASH_LOOP:
         crashing = [pod for pod in members if _crashes(pod)]
@@ -118,7 +118,7 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
     return "; ".join(parts)
 
 
-def losses(spec: GangSpec, pods: Mapping[str, int], members: Sequence[Obj]) -> str:
+def _losses(spec: GangSpec, pods: Mapping[str, int], members: Sequence[Obj]) -> str:
     """Of a gang that runs: which pods failed, and why; if it is below its minimum, what becomes of that."""
     parts = []
     failed = [pod for pod in members if (pod.get("status") or {}).get("phase") == "Failed"]
@@ -150,7 +150,7 @@ def _what_next(pods: Sequence[Obj]) -> str:
     return f"whether they are recreated is up to {name}"
 
 
-def no_replicas(job: Obj | None) -> str:
+def _no_replicas(job: Obj | None) -> str:
     """That a Job asks for no pods."""
     tasks = ((job or {}).get("spec") or {}).get("tasks")
     roles = [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
@@ -161,7 +161,7 @@ def no_replicas(job: Obj | None) -> str:
     return f"no pod is asked for: {have} 0 replicas"
 
 
-def later_roles(job: Obj | None, roles: Collection[str]) -> str:
+def _later_roles(job: Obj | None, roles: Collection[str]) -> str:
     """Which roles of a Job have no pods yet, since they depend on others (D2). `roles`: those that have pods."""
     tasks = ((job or {}).get("spec") or {}).get("tasks")
     parts = []

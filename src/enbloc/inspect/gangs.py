@@ -1,17 +1,20 @@
 """One row for each gang: its state, its pods, and the condition that says why it waits.
 
-Which gang a pod belongs to is read by `GangRegistry`; what the scheduler decided is read from conditions alone."""
+What a gang is, and which pods it has, is the engine's state; what the scheduler decided is read from conditions."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from enbloc.api import arbitrator, core, volcano
-from enbloc.api.kinds import view
+from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import (
     Obj,
     annotations_of,
@@ -28,44 +31,37 @@ from enbloc.api.meta import (
 from enbloc.api.reasons import PendingReason
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
-from enbloc.config import Config
+from enbloc.config import Config, parse
 from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.gangs.claim_records import Record, by_role, with_nodes
+from enbloc.engine.core.tables.tasks import GangState, Task
+from enbloc.gangs.claim_records import by_role, with_nodes
+from enbloc.gangs.dialect import Changed
 from enbloc.gangs.hints import EXPECTED_START
-from enbloc.gangs.lenient import LenientRegistry
-from enbloc.gangs.model import GangKey, GangSpec
-from enbloc.gangs.priority_classes import PRIORITY_CLASS
-from enbloc.gangs.registry import GangRegistry, queue_hint
+from enbloc.gangs.model import GangKey
+from enbloc.gangs.record_digests import TRUSTING
+from enbloc.gangs.registry import GangRegistry
 from enbloc.inspect.gang_states import (
     CRASH_LOOP,
     FAILED,
-    PREEMPTED,
     RANK,
-    RUNNING,
     RUNS,
     WAITS,
-    evicted_for,
     exit_codes,
-    later_roles,
-    losses,
-    no_replicas,
     state_of,
-    what_ended,
+    what_happened,
 )
+from enbloc.runtime.event_reader import EventReader
 from enbloc.runtime.held_gangs import log_fault
-from enbloc.units import NANO, instant_of, parse_timestamp
+from enbloc.runtime.own_records import TrustedRecords
+from enbloc.units import parse_timestamp
 
 _Name = tuple[str, str]
 """Namespace and name."""
-_SPARE: Final = 1_000
-_FOR_ALL: Final = (PRIORITY_CLASS, "ResourceQuota")
-"""Kinds that say something about gangs that do not name them."""
 _JOBS: Final = (volcano.JOB, arbitrator.QUEUE_JOB)
 Objects = Mapping[str, Sequence[Obj]]
 """By kind: what the API lists."""
 
 KINDS: Final = tuple(sorted(GangRegistry.kinds)) + ("Pod",)
-_ON_A_NODE: Final = ("running", "starting", "leaving")
 
 
 class Gang(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,69 +109,53 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
         return self.state in RUNS
 
 
-class Room(NamedTuple):
-    """What the pods of one gang use, in nano-units by resource, and the names by which it is found."""
+class _EveryName(frozenset[str]):
+    """Of schedulers: pods of all of them are shown."""
 
-    of_queues: Mapping[str, Mapping[str, int]]
-    on_nodes: Mapping[str, Mapping[str, int]]
-    pod_aliases: Mapping[str, str]
-    object_aliases: Mapping[str, str]
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
-class Reading:
-    """Listed objects, read: the gangs, and the pods of each. A later list is read by what differs in it: objects never
-    change in place, so one that is the same object is unchanged."""
+class Reading(EventReader):
+    """Listed objects, as the engine of a scheduler has them that attempts nothing, and a row for each gang. A later
+    list is read by what differs in it: objects never change in place, so one that is the same object is unchanged."""
 
     def __init__(self, objects: Objects, config: Config | None = None) -> None:
         """`config`: the scheduler's, where it is known."""
-        self.registry = LenientRegistry.of(config) if config is not None else LenientRegistry()
-        self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
-        self.keys: list[GangKey] = []
-        self._known: dict[str, dict[_Name, Obj]] = {}
+        super().__init__(config or parse(None), _EveryName(), TRUSTING, records=TrustedRecords(TRUSTING))
+        self.state = self.engine.state
+        self.rows: dict[GangKey, Gang] = {}
+        self.known: dict[str, dict[_Name, Obj]] = {}
         """By kind: what was listed last."""
-        self._requests: dict[int, tuple[Obj, dict[str, int]]] = {}  # by id(), which the object here keeps unique
-        self._pods_of: dict[GangKey, dict[_Name, tuple[str, Obj]]] = {}
-        self._gang_of: dict[_Name, GangKey] = {}
-        self._jobs: dict[str, Obj] = {}
+        self._pods: dict[str, Obj] = {}
+        """By UID."""
         self._gang_of_job: dict[str, GangKey] = {}
         """By UID of a Job: the gang whose object it owns."""
-        self._node_names: list[str] = []
-        """Long records of claims have digests in place of these names."""
-        self._rows: dict[GangKey, Gang | None] = {}
-        self.rooms: dict[GangKey, Room] = {}
+        self._dirty: set[GangKey] = set()
+        """Gangs whose rows are to be made anew."""
         self.update(objects)
 
     def update(self, objects: Objects) -> None:
         """Reads a newer list of everything."""
-        self._node_names = [name_of(node) for node in objects.get("Node", ())]
-        dirty: set[GangKey] = set()
-        pods: dict[_Name, Obj] = {}
-        for kind in (*sorted(self.registry.kinds), "Pod"):
+        self._try_again(time.time_ns())
+        for kind in (*sorted(self.kinds - {"Pod"}), "Pod"):
             for event in self._changes(kind, objects.get(kind, ())):
-                if kind == "Pod":
-                    changed = self.registry.observe_pod(event.obj, event.type == "DELETED")
-                    self._forget(_name(event.obj), dirty)
-                    if event.type != "DELETED":
-                        pods[_name(event.obj)] = event.obj
-                else:
-                    changed = self.registry.observe(event)
-                    self._observe_job(event, dirty)
-                    if kind in _FOR_ALL:
-                        dirty.update(self._rows)
-                dirty.update(changed.gangs)
-                pods.update((_name(pod), pod) for pod in changed.pods if _name(pod) in self._known.get("Pod", {}))
-        for name, pod in pods.items():
-            self._forget(name, dirty)
-            membership = self.registry.member(pod)
-            self._pods_of.setdefault(membership.gang, {})[name] = (membership.role, pod)
-            self._gang_of[name] = membership.gang
-            dirty.add(membership.gang)
-        self._refresh(dirty)
+                self._observe(event)
+        self.read_changed()
+        state = self.state
+        self._dirty.update(state.dirty, self.rows.keys() - state.gangs.keys())
+        for noted in (state.dirty, state.unmarked, state.events):
+            noted.clear()
+        state.settle()
+        self.engine.compact()
+        for key in self._dirty:
+            self._refresh(key)
+        self._dirty.clear()
 
     def _changes(self, kind: str, objects: Sequence[Obj]) -> Iterator[WatchEvent]:
         """What differs from the last list: deletions first."""
-        before = self._known.get(kind, {})
-        now = self._known[kind] = {_name(obj): obj for obj in objects}
+        before = self.known.get(kind, {})
+        now = self.known[kind] = {(namespace_of(obj), name_of(obj)): obj for obj in objects}
         for name, obj in before.items():
             if name not in now or uid_of(now[name]) != uid_of(obj):
                 yield WatchEvent("DELETED", kind, obj)
@@ -185,184 +165,145 @@ class Reading:
                 is_new = known is None or uid_of(known) != uid_of(obj)
                 yield WatchEvent("ADDED" if is_new else "MODIFIED", kind, obj)
 
-    def _forget(self, pod: _Name, dirty: set[GangKey]) -> None:
-        key = self._gang_of.pop(pod, None)
-        if key is not None:
-            self._pods_of[key].pop(pod, None)
-            dirty.add(key)
-
-    def _observe_job(self, event: WatchEvent, dirty: set[GangKey]) -> None:
-        if event.kind in _JOBS:
-            own = key_of(event.obj)
-            self._jobs[own] = event.obj
+    def _observe(self, event: WatchEvent) -> None:
+        """Also marks the gangs whose rows change, by what the engine does not read too."""
+        if event.kind in _JOBS and (gang := self._gang_of_job.get(key_of(event.obj))):
+            self._dirty.add(gang)
+        elif event.kind == "Pod":
+            uid = uid_of(event.obj)
+            self._pods[uid] = event.obj
             if event.type == "DELETED":
-                del self._jobs[own]
-            if own in self._gang_of_job:
-                dirty.add(self._gang_of_job[own])
+                del self._pods[uid]
+            elif task := self.state.tasks.get(uid):
+                self._dirty.add(task.gang.key)
+        self.observe(event)
+        self.torn = False  # S8: one object that cannot be read hides no other
 
-    def _refresh(self, dirty: set[GangKey]) -> None:
-        """Makes the rows of gangs that changed anew."""
-        for key in dirty:
-            pods = self._pods_of.get(key)
-            if pods:
-                self.members[key] = [pods[name] for name in sorted(pods)]
-            else:
-                self.members.pop(key, None)
-                self._pods_of.pop(key, None)
-            self._rows.pop(key, None)
-            self.rooms.pop(key, None)
-            try:
-                row = self._row(key, self.members.get(key, []))
-                if row is not None or pods:
-                    room = self._room(key, self.members.get(key, []), row.gang if row is not None else "")
-                    self._rows[key], self.rooms[key] = row, room
-            except Exception as failure:  # S8: one gang that cannot be shown hides no other
-                log_fault(key, failure)
-        self.keys = list(self._rows)
-        if len(self._requests) > 2 * len(self._gang_of) + _SPARE:
-            self._requests.clear()
+    def _apply(self, changed: Changed) -> None:
+        self._dirty.update(changed.gangs)
+        super()._apply(changed)
+
+    def _read_complaints(self, obj: Obj, gone: bool) -> None:
+        """The scheduler's to report."""
+
+    def _pod_held_by(self, pod: Obj, key: GangKey) -> str:
+        return ""  # so is this
+
+    def _refresh(self, key: GangKey) -> None:
+        """Makes the row of a gang that changed anew."""
+        self.rows.pop(key, None)
+        gang = self.state.gangs.get(key)
+        try:
+            if gang is not None:
+                self.rows[key] = self._row(gang)
+        except Exception as failure:  # S8: one gang that cannot be shown hides no other
+            log_fault(key, failure)
 
     def gangs(self) -> list[Gang]:
         """Every gang: waiting ones first, each group in scheduling order (G8)."""
-        return sorted((row for row in self._rows.values() if row is not None), key=order)
+        return sorted(self.rows.values(), key=order)
 
-    def row(self, key: GangKey) -> Gang | None:
-        return self._rows.get(key)
+    def members(self, key: GangKey) -> list[tuple[Task, Obj]]:
+        """The pods of a gang, by name."""
+        tasks = sorted(self.state.gangs[key].tasks.values(), key=attrgetter("name"))
+        return [(task, self._pods[task.uid]) for task in tasks]
 
-    def requests(self, pod: Obj) -> dict[str, int]:
-        """The requests of a pod, in nano-units."""
-        found = self._requests.get(id(pod))
-        if found is None:
-            found = self._requests[id(pod)] = (pod, pod_requests(view(pod["spec"], core.PodSpec)))
-        return found[1]
+    def object(self, key: GangKey) -> Obj | None:
+        """The object that carries a gang's conditions."""
+        return self._object(key)
+
+    def requests(self, task: Task) -> dict[str, int]:
+        """In nano-units."""
+        return self.state.resources.nanos(task.cls.request)
 
     def aliases(self) -> dict[str, str]:
         """NAMESPACE/NAME of each gang's pods and object → the name of the gang."""
         found: dict[str, str] = {}
-        for room in self.rooms.values():
-            found.update(room.pod_aliases)
-        for room in self.rooms.values():
-            found.update(room.object_aliases)
+        for key, row in self.rows.items():
+            tasks = self.state.gangs[key].tasks.values()
+            found.update({f"{task.namespace}/{task.name}": row.gang for task in tasks})
+        for key, row in self.rows.items():
+            if ref := self.state.gangs[key].spec.object:
+                found[f"{ref.namespace}/{ref.name}"] = row.gang
         return found
 
-    def _room(self, key: GangKey, members: list[tuple[str, Obj]], title: str) -> Room:
-        spec, obj = self.registry.spec(key), self.registry.object(key)
-        of_queues: dict[str, Counter[str]] = {}
-        on_nodes: dict[str, Counter[str]] = {}
-        for _, pod in members:
-            node, pod_is = (pod.get("spec") or {}).get("nodeName"), pod_state(pod)
-            if not node or pod_is not in _ON_A_NODE:
-                continue
-            requests = self.requests(pod)
-            _add(on_nodes.setdefault(node, Counter()), {"pods": NANO, **requests})
-            if pod_is != "leaving":
-                _add(of_queues.setdefault(spec.queue if spec is not None else queue_hint(pod), Counter()), requests)
-        pods = {f"{namespace_of(pod)}/{name_of(pod)}": title for _, pod in members}
-        objects = {f"{namespace_of(obj)}/{name_of(obj)}": title} if obj is not None else {}
-        return Room(of_queues, on_nodes, pods, objects)
-
-    def _row(self, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
-        registry = self.registry
-        spec = registry.spec(key)
-        if spec is None:
-            if not members:
-                return None
-            created = min(instant_of(pod["metadata"].get("creationTimestamp")) for _, pod in members)
-            spec = registry.undeclared(key, created, queue_hint(members[0][1]))
-        roles: dict[str, dict[str, int]] = {}
-        pods: dict[str, int] = {}
-        nodes: dict[str, int] = {}
-        for role, pod in members:
-            pod_is = pod_state(pod)
-            counts = roles.setdefault(role, {})
-            counts[pod_is] = counts.get(pod_is, 0) + 1
-            pods[pod_is] = pods.get(pod_is, 0) + 1
-            if pod_is in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
-                nodes[node] = nodes.get(node, 0) + 1
-        own, group = [pod for _, pod in members], registry.object(key)
-        owner = owner_key(group, controller_of(group)) if group is not None else ""
-        if owner:
-            self._gang_of_job[owner] = key
-        job = self._jobs.get(owner)
-        state = state_of(spec, pods, own, group, job)
-        waits = state in WAITS
-        condition = (_waiting_condition(group, own) or _own_condition(own)) if waits else {}
-        is_others = condition.get("reason") == PendingReason.OTHER_SCHEDULER and registry.spec(key) is None
-        # Whose PodGroup may be one of the other scheduler's API (N4).
-        problem = "" if is_others else spec.problem or spec.fault
-        message = problem or str(condition.get("message") or "") if waits else what_ended(state, own, job)
-        if state == RUNNING:
-            message = "; ".join(filter(None, (losses(spec, pods, own), later_roles(job, roles))))
-        elif waits and not members and not message:
-            message = no_replicas(job)
-        if state == PREEMPTED:
-            message = message or evicted_for(group)
-        priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
-        return Gang(
+    def _row(self, gang: GangState) -> Gang:
+        spec, members, group = gang.spec, self.members(gang.key), self.object(gang.key)
+        pods, job = [pod for _, pod in members], self._job_of(gang.key, group)
+        counts = Counter(map(pod_state, pods))
+        roles: dict[str, Counter[str]] = {}
+        for task, pod in members:
+            roles.setdefault(task.role, Counter())[pod_state(pod)] += 1
+        state = state_of(gang, counts, pods, group, job)
+        row = Gang(
             gang=spec.title,
-            dialect=spec.dialect or key.dialect,
+            dialect=spec.dialect or gang.key.dialect,
             queue=spec.queue,
             state=state,
-            priority=spec.priority if spec.priority is not None else max(priorities, default=0),
+            priority=gang.priority,
             minimum=spec.minimum,
             minima=dict(spec.minima),
-            pods=pods,
+            pods=counts,
             roles=dict(sorted(roles.items())),
-            nodes=nodes,
+            nodes=Counter(task.node for task, _ in members if task.node),
             created=spec.created_ns,
-            message=message,
+            message=what_happened(state, gang, counts, pods, job),
+            labels=dict(labels_of(group or next(iter(pods), {"metadata": {}}))),
+            exit_codes=exit_codes(pods) if state in (CRASH_LOOP, FAILED) else {},
+        )
+        return self._with_reason(row, gang, group, members) if row.waits else row
+
+    def _with_reason(self, row: Gang, gang: GangState, group: Obj | None, members: list[tuple[Task, Obj]]) -> Gang:
+        """Why it waits, and what room is set aside for it."""
+        pods = [pod for _, pod in members]
+        condition = _waiting_condition(group, pods) or _own_condition(pods)
+        is_others = condition.get("reason") == PendingReason.OTHER_SCHEDULER and self._registry.spec(gang.key) is None
+        # Whose PodGroup may be one of the other scheduler's API (N4).
+        problem = "" if is_others else gang.spec.problem or gang.spec.fault
+        largest: Counter[str] = Counter()
+        for request in {task.cls.request for task, pod in members if pod_state(pod) == "waiting"}:
+            largest |= Counter(self.state.resources.nanos(request))
+        aside, room = self._aside(gang)
+        return replace(
+            row,
+            message=problem or str(condition.get("message") or "") or row.message,
             reason=str(condition.get("reason") or ""),
             since=str(condition.get("lastTransitionTime") or ""),
-            expected_start=_expected(registry.home(key)) if waits else "",
-            set_aside=_set_aside(spec.observed.claims.values(), self._node_names) if waits else {},
-            room_aside=self._room_aside(spec, members) if waits else {},
-            largest=self._largest(own) if waits else {},
-            labels=dict(labels_of(self._labelled(key, members))),
-            exit_codes=exit_codes(own) if state in (CRASH_LOOP, FAILED) else {},
+            expected_start=_expected(self._registry.home(gang.key)),
+            set_aside=dict(sorted(aside.items())),
+            room_aside=dict(sorted(room.items())),
+            largest=dict(largest),
         )
 
-    def _room_aside(self, spec: GangSpec, members: list[tuple[str, Obj]]) -> dict[str, dict[str, int]]:
-        """What claims set aside by node: of pods by their names, of pods to come by their role's template."""
-        found: dict[str, Counter[str]] = {}
-
-        def add(nodes: Mapping[str, int], requests: Mapping[str, int]) -> None:
-            for node, count in nodes.items():
-                amounts = found.setdefault(node, Counter())
-                for name, nanos in requests.items():
-                    amounts[name] += count * nanos
-
-        for kind, record in spec.observed.claims.items():
-            named = with_nodes(record, self._node_names)
+    def _aside(self, gang: GangState) -> tuple[Counter[str], dict[str, Counter[str]]]:
+        """What claims set aside by node, in pods and in nano-units: of pods by their names, of pods to come by their
+        role's template."""
+        counts: Counter[str] = Counter()
+        room: dict[str, Counter[str]] = {}
+        for kind, record in gang.spec.observed.claims.items():
             if kind.names_pods:
-                for _, pod in members:
-                    add(named.places(name_of(pod)), self.requests(pod))
-            for role, nodes in {} if kind.names_pods else by_role(named, spec.templates).items():
-                if role in spec.templates:
-                    add(nodes, pod_requests(view(dict(spec.templates[role].pod_spec), core.PodSpec)))
-        return {node: dict(amounts) for node, amounts in sorted(found.items())}
+                requests = {task.name: self.requests(task) for task in gang.tasks.values()}
+            else:
+                specs = {role: view(dict(one.pod_spec), core.PodSpec) for role, one in gang.spec.templates.items()}
+                requests = {role: pod_requests(spec) for role, spec in specs.items()}
+            named = with_nodes(record, [node for _, node in self.known["Node"]])
+            for name, nodes in by_role(named, requests).items():
+                for node, count in nodes.items():
+                    counts[node] += count
+                    amounts = room.setdefault(node, Counter())
+                    for resource, nanos in requests.get(name, {}).items():
+                        amounts[resource] += count * nanos
+        return counts, room
 
-    def _labelled(self, key: GangKey, members: list[tuple[str, Obj]]) -> Obj:
-        found = self.registry.object(key)
-        if found is None:
-            found = min((pod for _, pod in members), key=name_of, default=None)
-        return found if found is not None else {"metadata": {}}
-
-    def _largest(self, pods: Sequence[Obj]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for pod in pods:
-            if pod_state(pod) == "waiting":
-                for name, nanos in self.requests(pod).items():
-                    found[name] = max(nanos, found.get(name, 0))
-        return found
-
-
-def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
-    for name, nanos in more.items():
-        counts[name] += nanos
-
-
-def _name(obj: Obj) -> _Name:
-    return namespace_of(obj), name_of(obj)
+    def _job_of(self, key: GangKey, group: Obj | None) -> Obj | None:
+        """The Job that owns the gang's object."""
+        owner = controller_of(group) if group is not None else None
+        if group is None or owner is None:
+            return None
+        own = owner_key(group, owner)
+        self._gang_of_job[own] = key
+        job = self.known.get(kind_id(owner), {}).get((key.namespace, owner.get("name", "")))
+        return job if job is not None and key_of(job) == own else None
 
 
 def order(gang: Gang) -> tuple[int, str, int, int, str]:
@@ -377,15 +318,6 @@ def _expected(home: Obj | None) -> str:
     except ValueError:
         return ""
     return text
-
-
-def _set_aside(records: Iterable[Record], node_names: Sequence[str]) -> dict[str, int]:
-    """Node → number of pods for which room is set aside there."""
-    found: Counter[str] = Counter()
-    for record in records:
-        for nodes in with_nodes(record, node_names).slots.values():
-            found.update(nodes)
-    return dict(sorted(found.items()))
 
 
 def pod_state(pod: Obj) -> str:

@@ -68,19 +68,14 @@ class Explanation(msgspec.Struct, frozen=True):
 def read_overview(objects: Objects, config: Config | None = None, *, with_trees: bool = False) -> Overview:
     """`config`: the scheduler's, where it is known; it decides how some gangs are read."""
     reading = Reading(objects, config)
-    found = overview_of(objects, reading)
-    return msgspec.structs.replace(found, trees=Trees(objects, reading, config)) if with_trees else found
+    found = overview_of(reading)
+    return msgspec.structs.replace(found, trees=Trees(reading)) if with_trees else found
 
 
-def overview_of(objects: Objects, reading: Reading) -> Overview:
+def overview_of(reading: Reading) -> Overview:
     gangs = reading.gangs()
-    used = capacity.use_of_queues(reading)
-    return Overview(
-        gangs,
-        capacity.read_queues(objects, gangs, used),
-        capacity.read_nodes(objects, reading, gangs),
-        reading.aliases(),
-    )
+    queues, nodes = capacity.read_queues(reading, gangs), capacity.read_nodes(reading, gangs)
+    return Overview(gangs, queues, nodes, reading.aliases())
 
 
 def explain(overview: Overview, name: str) -> Explanation | None:

@@ -8,16 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from enbloc.api.topology import TREE_KINDS
-from enbloc.config import Config
-from enbloc.engine.core.tables.node_trees import Level, NodeTrees
-from enbloc.engine.core.tables.nodes import NodeTable
-from enbloc.engine.core.tables.resources import Resources
-from enbloc.engine.facts import node_facts
-from enbloc.engine.tree_facts import observe_tree, of_config
+from enbloc.engine.core.tables.node_trees import Level
 from enbloc.gangs.model import GangSpec
-from enbloc.gangs.topology import BY_LABEL, TopologyConstraint, of_pod
+from enbloc.gangs.topology import BY_LABEL, TopologyConstraint
 from enbloc.inspect.capacity import Node, Use
-from enbloc.inspect.gangs import Objects, Reading
+from enbloc.inspect.gangs import Reading
 
 KINDS = tuple(sorted(TREE_KINDS))
 NO_DOMAIN = "(none)"
@@ -40,21 +35,11 @@ class Domain(msgspec.Struct, frozen=True, rename="camel"):
 class Trees:
     """The node trees that objects, the config and gangs name, over the listed nodes."""
 
-    def __init__(self, objects: Objects, reading: Reading, config: Config | None = None) -> None:
-        self._table = NodeTable(Resources())
-        self._trees = NodeTrees(self._table)
-        for topology in config.topologies if config is not None else ():
-            self._trees.put(of_config(topology))
-        for kind in KINDS:
-            for obj in objects.get(kind, ()):
-                observe_tree(self._trees, kind, obj, gone=False)
+    def __init__(self, reading: Reading) -> None:
+        self._rows, self._trees = reading.state.nodes.rows, reading.state.trees
         named = (self._trees.name_of(one) for one in _constraints(reading))
         labels = sorted({name for name in named if name.startswith(BY_LABEL)})
         self.names = [*self._trees.names(), *labels]
-        if self.names:
-            for obj in objects.get("Node", ()):
-                self._table.put(node_facts(obj))
-            self._table.settle(lambda name: {})
 
     def levels(self, name: str) -> Sequence[Level]:
         tree = self._trees.tree(name)
@@ -63,7 +48,7 @@ class Trees:
     def nodes_of(self, level: Level) -> dict[str, list[str]]:
         """By domain, in the order of names: its nodes."""
         found: dict[int, list[str]] = {}
-        for node, row in self._table.rows.items():
+        for node, row in self._rows.items():
             found.setdefault(int(level.ids[row]), []).append(node)
         inside = sorted((domain for domain in found if domain >= 0), key=level.rank)
         named = {level.names[domain]: found[domain] for domain in inside}
@@ -83,13 +68,10 @@ class Trees:
 
 def _constraints(reading: Reading) -> Iterator[TopologyConstraint]:
     """What the gangs ask for."""
-    for key in reading.keys:
-        spec = reading.registry.spec(key)
-        if spec is not None:
-            yield from _of_spec(spec)
-    for members in reading.members.values():
-        for one in of_pod(members[0][1]) if members else ():
-            yield one.constraint
+    for gang in reading.state.gangs.values():
+        yield from _of_spec(gang.spec)
+        for task in gang.tasks.values() if gang.has_topology_of_pods else ():
+            yield from (one.constraint for one in task.topology)
 
 
 def _of_spec(spec: GangSpec) -> Iterator[TopologyConstraint]:

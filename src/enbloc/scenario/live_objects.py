@@ -94,13 +94,8 @@ def expected_run_times(objects: Iterable[Obj]) -> dict[str, str]:
         if kind_id(obj) in _TIMED_JOBS and (text := _expected(obj)):
             found[uid_of(obj)] = text
     reading = Reading({kind: by_kind.get(kind, []) for kind in GANG_KINDS})
-    for key, members in reading.members.items():
-        group = reading.registry.object(key)
-        of_gang = _expected(group) if group is not None else ""
-        for _, pod in members:
-            if text := _expected(pod) or of_gang:
-                found[uid_of(pod)] = text
-    return found
+    times = {task.uid: task.run_time_ns for task in reading.state.tasks.values()}
+    return found | {uid: format_duration(nanos) for uid, nanos in times.items() if nanos is not None}
 
 
 def _expected(obj: Obj) -> str:

@@ -48,7 +48,6 @@ TICK_S: Final = 5.0
 class Known(NamedTuple):
     """The cluster as it was listed at one instant."""
 
-    objects: Objects
     reading: Reading
     overview: Overview
     as_of_s: float
@@ -58,10 +57,6 @@ class Known(NamedTuple):
     """What each gang waited for at that instant, by title."""
     deserved: _Deserved
     """What each queue deserved then, by resource."""
-
-    def of_model(self) -> tuple[Objects, Reading, Overview, float, Mapping[str, Cause], _Deserved]:
-        """What `dashboard_model` takes."""
-        return self.objects, self.reading, self.overview, self.as_of_s, self.causes, self.deserved
 
 
 class Pages:
@@ -154,8 +149,8 @@ class Pages:
                     self._reading = Reading(objects, self._config)
                 else:
                     self._reading.update(objects)
-                overview = overview_of(objects, self._reading)
-                self._known = Known(objects, self._reading, overview, as_of_s, listed_s, causes, deserved)
+                overview = overview_of(self._reading)
+                self._known = Known(self._reading, overview, as_of_s, listed_s, causes, deserved)
                 return self._known
 
         return await asyncio.to_thread(read)
@@ -172,7 +167,7 @@ class Pages:
         return web.Response(text=assets.read(name), content_type=assets.TYPES[name], charset="utf-8", headers=headers)
 
     def _model(self, known: Known, limit: int | None) -> dict[str, Any]:
-        model = dashboard_model(*known.of_model())
+        model = dashboard_model(known.reading, known.overview, known.as_of_s, known.causes, known.deserved)
         self._history.add(model)
         return {**model, "history": self._history.shown()}
 

@@ -37,8 +37,8 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
     for obj in answer["objects"]:
         objects.setdefault(kind_id(obj), []).append(obj)
     reading = Reading(objects)
-    overview = overview_of(objects, reading)
-    model = dashboard_model(objects, reading, overview, answer["end"], {})
+    overview = overview_of(reading)
+    model = dashboard_model(reading, overview, answer["end"], {})
     model["resource"] = _shown_first(model["resource"], model["total"], answer)
     at_end = {gang["gang"]: number for number, gang in enumerate(model["gangs"])}
     pending = {entry["gang"]: entry for entry in answer["pending"]}
@@ -64,7 +64,7 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
         "live": False,
         "series": _series(answer["series"], answer["gangs"], model["resource"]),
         "details": _details(reading, overview, model["gangs"], objects.get("Event", ()), pending),
-        "moments": stays_of(timeline, model, gang_of, objects.get("Pod", ()), reading),
+        "moments": stays_of(timeline, model, gang_of, reading),
         "left": [f"{one['kind']} {one['name']}: {one['reason']}" for one in answer["without_effect"]],
     }
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.inspect.gangs import Reading
 from enbloc.units import NANO
 
@@ -34,13 +33,13 @@ def gang_finder(aliases: Mapping[str, str], gangs: Iterable[str]) -> GangOf:
 
 
 def stays_of(
-    timeline: Sequence[Line], model: Mapping[str, Any], gang_of: GangOf, pods: Iterable[Obj], reading: Reading
+    timeline: Sequence[Line], model: Mapping[str, Any], gang_of: GangOf, reading: Reading
 ) -> dict[str, Any] | None:
     """`stays`: [gang, node, from, to, amounts, claimed], by place in the model and in `amounts`; `to` is `None` at the
     end. `None` if there are too many."""
     gangs = {gang["gang"]: number for number, gang in enumerate(model["gangs"])}
     nodes = {node["node"]: number for number, node in enumerate(model["nodes"])}
-    amounts = _Amounts(pods, reading)
+    amounts = _Amounts(reading)
     present: dict[tuple[str, bool], list[Any]] = {}
     stays: list[list[Any]] = []
     since: dict[int, float] = {}
@@ -75,14 +74,13 @@ def _end(present: dict[tuple[str, bool], list[Any]], key: tuple[str, bool], t: f
 class _Amounts:
     """What pods request, each different set of amounts once; the first is that of pods of which nothing is known."""
 
-    def __init__(self, pods: Iterable[Obj], reading: Reading) -> None:
+    def __init__(self, reading: Reading) -> None:
         self.found: list[dict[str, float]] = [{}]
         self._numbers: dict[tuple[tuple[str, float], ...], int] = {(): 0}
         self._of: dict[str, int] = {}
-        for pod in pods:
-            amounts = {name: nanos / NANO for name, nanos in reading.requests(pod).items()}
-            number = self._number(amounts)
-            name = f"{namespace_of(pod)}/{name_of(pod)}"
+        for task in reading.state.tasks.values():
+            amounts = {name: nanos / NANO for name, nanos in reading.requests(task).items()}
+            number, name = self._number(amounts), f"{task.namespace}/{task.name}"
             self._of[name] = number
             self._of.setdefault(_NUMBER.sub("", name), number)
 

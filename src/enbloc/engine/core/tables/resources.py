@@ -58,6 +58,10 @@ class Resources:
         amounts[PODS] = 1
         return tuple(sorted(amounts.items()))
 
+    def nanos(self, amounts: Iterable[tuple[int, int]]) -> dict[str, int]:
+        """Amounts by column, in nano-units by name; without pods, and what is zero."""
+        return {self.names[column]: amount * _unit(column) for column, amount in amounts if amount and column != PODS}
+
     def capacity(self, nanos: Mapping[str, int]) -> dict[int, int]:
         """Column → allocatable amount of a node, rounded down and cut to the ceiling."""
         found: dict[int, int] = {}

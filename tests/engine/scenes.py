@@ -6,8 +6,8 @@ from typing import Any
 
 from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
-from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.core.claims.claim import Claim, Slot
+from enbloc.engine.core.claims.registry import ClaimRegistry
 from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, Task
@@ -45,7 +45,7 @@ class Scene:
 
     def restart_registry(self) -> None:
         """A new registry that knows nothing but what the objects say."""
-        self.claims = ClaimsOfAllKinds(self.state, self.groups, 60 * SECOND_NS, self._note)
+        self.claims = ClaimRegistry(self.state, self.groups, self._note)
         self.claims.obstacle = lambda gang, kind: self.obstacles.get(name_of(gang))
         self.state.gang_table.when_forgotten = self.claims.gang_gone
 

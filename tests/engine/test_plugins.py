@@ -110,7 +110,7 @@ class Waiting:
     def begin(self, now_ns: int) -> tuple[bool, bool]:
         """Whether the gang is read in this cycle, and whether its deadline has passed."""
         self.touched.clear()
-        self.deadlines.cycle_begins(now_ns)
+        self.deadlines.time_passes(now_ns)
         return bool(self.touched), self.deadlines.has_passed(self.gang)
 
 

@@ -23,6 +23,7 @@ from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Wai
 from enbloc.engine.engine import Engine
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.evict.evictable import Evictable
+from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.planner import Planner
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind
@@ -416,7 +417,7 @@ class Run(Simulation):
 
     def _check_ledger(self) -> None:
         """What could be freed is what one would count now."""
-        evictions = self.engine.parts.evictions
+        evictions = self.engine.features.get(EvictionHistory)
         kept, anew = evictions.evictable, Evictable(self.engine.state, evictions.immunity)
         for cell in {*kept.cells(), *anew.cells()}:
             assert (kept.freed([cell]) == anew.freed([cell])).all(), f"P: the ledger is out of date for {cell}"
@@ -431,13 +432,13 @@ def known(engine: Engine) -> dict[str, Any]:
             observed = msgspec.structs.replace(spec.observed, claim_home="")
             found["gangs"][key] = (msgspec.structs.replace(spec, observed=observed), *rest)
     found["reserved"] = {
-        gang.key: dict(engine.parts.claims.reservations.of(gang)) for gang in engine.parts.claims.reservations.gangs()
+        gang.key: dict(engine.parts.claims.closing.of(gang)) for gang in engine.parts.claims.closing.gangs()
     }
     found["due"] = {
-        key: max(due, engine.now_ns) for key, due in engine.parts.claims.reservations.due_ns.items() if key in gangs
+        key: max(due, engine.now_ns) for key, due in engine.parts.claims.closing.due_ns.items() if key in gangs
     }
     found["nominated"] = {
-        claim.gang.key: {task.name: task.node for task in engine.parts.claims.nominations.of(claim.gang)}
+        claim.gang.key: {task.name: task.node for task in engine.parts.claims.nominated(claim.gang)}
         for claim in engine.parts.claims.all(ClaimKind.PREEMPT)
     }
     return found

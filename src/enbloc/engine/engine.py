@@ -25,9 +25,10 @@ from typing import Final
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
+from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.commits import Commits, mark_others
 from enbloc.engine.core.cycle import Cycle, Parts
-from enbloc.engine.core.feature import Feature, Features
+from enbloc.engine.core.feature import Features
 from enbloc.engine.core.intake import Intake
 from enbloc.engine.core.ordering import GangOrder
 from enbloc.engine.core.placement.attempt import Placer
@@ -38,7 +39,6 @@ from enbloc.engine.core.rediagnose import rediagnose
 from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, pending_tasks
-from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.cause import Cause
 from enbloc.engine.core.why.details import Details, Obstacle, details
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -46,12 +46,7 @@ from enbloc.engine.core.why.reporter import Reporter, next_to_be_attempted
 from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Bind, Decision, Pending, TimeOut
 from enbloc.engine.features import catalogue
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.demand import QueueDemand
-from enbloc.engine.features.evict.history import EvictionHistory
-from enbloc.engine.features.evict.immunity import Immunity
-from enbloc.engine.features.partial_gangs import PartialGangs, mark_others
-from enbloc.engine.features.reserve.starvation import Starvation
 from enbloc.engine.tree_facts import of_config
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
@@ -74,7 +69,8 @@ class Engine:
         self._parts = self._make_parts(config, plain)
         self.state = self._parts.state
         self.state.gang_table.when_forgotten = self._gang_gone
-        self.features = self._parts.intake.features = self._parts.reporter.features = self._parts.features
+        self.features = self._parts.features
+        self.features.fill(catalogue.of(self._parts, self._decide))
 
     def _make_parts(self, config: Config, plain: bool) -> Parts:
         runs = {action.name for action in config.actions}
@@ -83,26 +79,14 @@ class Engine:
         placer = Placer(state, weights.pod_affinity, weights.spread, plain)
         order = GangOrder(state, plugins)
         groups = Groups(state, isolated=config.tenancy.isolated)
-        claims = ClaimsOfAllKinds(state, groups, config.depends_on.gang_deadline_ns, self._decide)
-        reporter = Reporter(state, self._decide, surplus)
-        queues = SchedulingQueues(state, groups, reporter, evicts=bool(runs & {"preempt", "reclaim"}))
-        awaited = AwaitedPods(order, state.demand)
-        demand = QueueDemand(state, claims.waves, config.enqueue.expect_pods_within_ns)
-        queues.after_attempt = demand.note_attempt
-        starvation = Starvation(state, config.reserve.starving_after_ns if "reserve" in runs else None)
-        evictions = EvictionHistory(
-            state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns), claims.evicted
-        )
-        partial_gangs = PartialGangs(state, groups, config.partial_gang_timeout_ns)
-        intake = Intake(
-            config, state, groups, order, queues, claims, demand, awaited, partial_gangs, reporter, self._decide,
-        )  # fmt: skip
+        features = Features()
+        claims = ClaimRegistry(state, groups, self._decide)
+        reporter = Reporter(state, self._decide, surplus, features)
+        queues = SchedulingQueues(state, groups, reporter, features, evicts=bool(runs & {"preempt", "reclaim"}))
+        commits = Commits(state, groups)
+        intake = Intake(config, state, groups, order, queues, claims, commits, reporter, features, self._decide)
         claims.obstacle = intake.claim_obstacle
-        claims.adopted_kinds = _kinds_made_by(runs)
-        claims.refresh = partial_gangs.update
-        timers: list[Feature] = [intake, queues, demand, awaited, starvation]
-        reviewers: list[Feature] = [partial_gangs, claims, evictions]
-        features = catalogue.of(config, plugins, state, placer, claims, self._decide, timers, reviewers)
+        claims.refresh = commits.update
         return Parts(
             config=config,
             plugins=plugins,
@@ -113,14 +97,10 @@ class Engine:
             titles=Titles(config.tenancy.isolated),
             intake=intake,
             queues=queues,
-            demand=demand,
-            awaited=awaited,
-            starvation=starvation,
-            partial_gangs=partial_gangs,
             claims=claims,
-            evictions=evictions,
+            commits=commits,
             reporter=reporter,
-            features=Features([*features, reporter]),
+            features=features,
             faults=[],
         )
 
@@ -153,16 +133,17 @@ class Engine:
         # Followers look at gangs with those that they start with: groups first. `Intake.read_all` settles them again.
         for complaint in parts.groups.settle(state.dirty.values()):
             self._decide(complaint)
-        for begins in self.features.cycle_begins:
-            begins(now_ns)
+        self.features.begin(now_ns)
         self._set_timed()
         self._wake()
         self._read()
-        self._time_out(now_ns)
-        woken = [read() for read in self.features.gangs_read]
+        if self.features.time_out(now_ns):
+            self._wake()
+            self._read()
+        is_reordered = self.features.gangs_read()
         if self.features.reorders:
             self._queue_units_anew()
-        if any(woken):
+        if is_reordered:
             parts.queues.wake_all()
         return Cycle(parts, now_ns, self._decisions)
 
@@ -171,9 +152,7 @@ class Engine:
         events, parts = self.state.events, self._parts
         if not events:
             return
-        for retried_on, retry_all in self.features.retry_all:
-            if events.any_of(retried_on):
-                retry_all()
+        self.features.retry(events)
         parts.queues.wake()
         events.clear()
 
@@ -184,18 +163,6 @@ class Engine:
         for gang in unmarked:
             for marked in mark_others(gang):
                 self._decide(marked)
-
-    def _time_out(self, now_ns: int) -> None:
-        """Groups whose time is up say so, and their pods are annotated (K8); what they release may help others."""
-        expired = self._parts.claims.holds.expire(now_ns)
-        for mark in expired:
-            gang = self.state.gangs[mark.gang]
-            also = [gang.tasks[uid] for _, _, uid in mark.pods]
-            self._parts.reporter.report(gang, diagnosis.timed_out(gang), of_gang=True, also=also)
-            self._decide(mark)
-        if expired:
-            self._wake()
-            self._read()
 
     def _queue_units_anew(self) -> None:
         """Gangs that start together stand where the first of them does, which may be another one now."""
@@ -223,10 +190,7 @@ class Engine:
                 self.state.touch(gang)
 
     def end(self, cycle: Cycle) -> list[Decision]:
-        for evict in self._parts.partial_gangs.evict_timed_out(cycle.now_ns):
-            self._decide(evict)
-        for ends in self.features.cycle_ends:
-            ends()
+        self.features.cycle_ends(cycle.now_ns)
         self.compact()
         return list(self._decisions)
 
@@ -238,13 +202,12 @@ class Engine:
     def was_attempted(self, key: GangKey) -> bool:
         """Whether a gang was attempted since it was enqueued (M6)."""
         gang = self.state.gangs.get(key)
-        return gang is not None and self._parts.demand.was_attempted(gang)
+        return gang is not None and self.features.get(QueueDemand).was_attempted(gang)
 
     def report(self, decision: Decision, uid: str = "", node: str = "") -> None:
         """A write of a decision was refused, or not sent because another one was refused: what was assumed does not
         hold. `uid`, `node`: the pod of that write, and where it was to be bound."""
-        for refused in self.features.refused:
-            refused(decision, uid)
+        self.features.refused(decision, uid)
         if isinstance(decision, Bind | TimeOut):
             task = self.state.tasks.get(uid)
             if task is not None and (isinstance(decision, TimeOut) or task.node == node):
@@ -260,14 +223,12 @@ class Engine:
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
-        timers = [timer for due in self.features.due if (timer := due()) is not None]
-        return min(timers, default=None)
+        return self.features.due()
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
-        return bool(
-            self.state.dirty or self.state.unmarked or self.state.events or any(b() for b in self.features.busy)
-        )
+        state = self.state
+        return bool(state.dirty or state.unmarked or state.events) or self.features.busy()
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
@@ -309,8 +270,7 @@ class Engine:
             self.state.touch(gang)
 
     def _gang_gone(self, gang: GangState) -> None:
-        for gone in self.features.gang_gone:
-            gone(gang)
+        self.features.gang_gone(gang)
 
 
 def _make_state(config: Config, plugins: Plugins) -> State:
@@ -320,13 +280,3 @@ def _make_state(config: Config, plugins: Plugins) -> State:
     for by_remaining in plugins.by_remaining:
         by_remaining.resources = state.resources
     return state
-
-
-def _kinds_made_by(runs: set[str]) -> frozenset[ClaimKind]:
-    """The kinds of claims that these actions make, or that need no action of their own."""
-    kinds = {ClaimKind.HOLD, ClaimKind.WAVE}
-    if "reserve" in runs:
-        kinds.add(ClaimKind.RESERVE)
-    if runs & {"preempt", "reclaim"}:
-        kinds |= {ClaimKind.PREEMPT, ClaimKind.EVICTED}
-    return frozenset(kinds)

@@ -53,9 +53,22 @@ class ClaimKind(StrEnum):
         return self is not ClaimKind.WAVE
 
     @property
+    def ended(self) -> str:
+        """The event reason of a claim that ends because it no longer helps."""
+        return _ENDED[self.value]
+
+    @property
     def sets_room_aside(self) -> bool:
         return self is not ClaimKind.EVICTED
 
+
+_ENDED: Final = {
+    "hold": "HoldReleased",
+    "reserve": "ReservationEnded",
+    "preempt": "PreemptionAbandoned",
+    "wave": "ClaimEnded",
+    "evicted": "EvictionsForgotten",
+}
 
 ANNOTATIONS: Final = frozenset(kind.annotation for kind in ClaimKind)
 

@@ -298,7 +298,7 @@ class LiveControlPlane:
         self._metrics.leader.set(self.leads)
         if self.scheduler is not None:
             self._metrics.pending_gangs.set(len(self.scheduler.engine.pending()))
-            self._metrics.reserved_nodes.set(len(self.scheduler.engine.parts.claims.reservations.nodes()))
+            self._metrics.reserved_nodes.set(len(self.scheduler.engine.parts.claims.closing.nodes()))
 
     @property
     def is_quiet(self) -> bool:

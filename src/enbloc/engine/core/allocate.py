@@ -19,6 +19,7 @@ from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, pending_task
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.features.waves import later_waves
+from enbloc.engine.features.waves.waves import Waves
 
 
 def allocate(cycle: Cycle) -> None:
@@ -33,12 +34,9 @@ def backfill(cycle: Cycle) -> None:
 
 def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
     """Serves the gangs of a scheduling queue."""
-    features = cycle.features
-    for begins in features.serving_begins:
-        begins(cycle, queue)
+    cycle.features.serving_begins(cycle, queue)
     serve_all(cycle, queue, lambda gang: _serve(cycle, queue, gang))
-    for ends in features.serving_ends:
-        ends(cycle, queue)
+    cycle.features.serving_ends(cycle, queue)
 
 
 def _serve(cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> Diagnosis | None:
@@ -48,8 +46,7 @@ def _serve(cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> Diagnosis |
     failure = attempt_unit(cycle, gang, constraints)
     if failure is not None and not features.post_filter(cycle, queue, gang, constraints, failure):
         return failure
-    for bound in features.post_bind:
-        bound(cycle, queue, gang)
+    features.served(cycle, queue, gang)
     return None
 
 
@@ -73,7 +70,7 @@ def attempt_unit(cycle: Cycle, gang: GangState, constraints: Constraints, *, hol
 
 def has_room_for_its_wave(cycle: Cycle, gang: GangState) -> bool:
     """Whether its group has started, and room was claimed then for the wave that waits: it starts by itself (D5)."""
-    return bool(gang.covered and cycle.claims.waves.of(gang))
+    return bool(gang.covered and cycle.features.get(Waves).of(gang))
 
 
 def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
@@ -101,7 +98,7 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
         if failure is None:
             cycle.intake.queue(gang)
         return failure
-    waves = cycle.claims.waves
+    waves = cycle.features.get(Waves)
     freed = cycle.freed([gang])
     lacks_room = bool(freed) and waves.lacks_room(gang)
     transaction = Transaction(cycle.state)
@@ -111,7 +108,7 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     if lacks_room and not taken:  # pods that were evicted for it have not left yet
         taken = waves.of(gang)
         places = {task.uid: task.node for task in taken}
-        waves.lift(transaction, gang)
+        waves.lift_places(transaction, gang)
         later = [*taken, *later]
     lifted += cycle.take_claimed_room(transaction, gang, later)
     failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints)
@@ -145,18 +142,19 @@ def _take_places(
 ) -> tuple[list[tuple[Task, int]], list[Task]]:
     """Pods of a later wave take the room that is claimed for them (D5). Room that is being freed for others of the gang
     does not count on those nodes. Returns tasks to be restored, and the placeholders whose places were taken."""
-    lifted = cycle.claims.nominations.lift(transaction, request.gang) if cycle.claims.waves.of(request.gang) else []
-    return lifted, cycle.claims.waves.take(cycle.placer, transaction, request)
+    waves = cycle.features.get(Waves)
+    lifted = cycle.claims.lift(transaction, request.gang) if waves.of(request.gang) else []
+    return lifted, waves.take_places(cycle.placer, transaction, request)
 
 
 def _replace_lost(cycle: Cycle, gang: GangState, lost: list[Task], constraints: Constraints) -> Diagnosis | None:
     """Members that an earlier, satisfied wave lost are replaced one by one (G7, D3), on reserved nodes first (R7)."""
     transaction = Transaction(cycle.state)
-    reserved = cycle.claims.reservations.of(gang)
+    reserved = cycle.claims.closing.of(gang)
     places = {task.uid: reserved[task.uid] for task in lost if task.uid in reserved}
     take_reserved(cycle.placer, transaction, gang, places, ())
     own = cycle.freed([gang])
-    lifted = cycle.claims.nominations.lift(transaction, gang)
+    lifted = cycle.claims.lift(transaction, gang)
     failure = one_by_one(cycle.placer, gang, transaction, _waiting(lost), constraints)
     cycle.restore(transaction, [*own, *lifted])  # room that is freed for it stays its own
     if transaction.placed:

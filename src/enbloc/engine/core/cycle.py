@@ -12,8 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.core.claims.room import fits_now, take_reserved
+from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.room import fits_now
+from enbloc.engine.core.commits import Commits
 from enbloc.engine.core.faults import culprit
 from enbloc.engine.core.feature import Features
 from enbloc.engine.core.intake import Intake
@@ -35,13 +36,7 @@ from enbloc.engine.core.why.reporter import Reporter
 from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Decision, InDomains, PlannedDomains
 from enbloc.engine.events import EventKind
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
-from enbloc.engine.features.admission.demand import QueueDemand
-from enbloc.engine.features.evict.history import EvictionHistory
-from enbloc.engine.features.partial_gangs import PartialGangs
-from enbloc.engine.features.reserve.starvation import Starvation
 from enbloc.faults import last_line
-from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 
 
@@ -57,12 +52,8 @@ class Parts(NamedTuple):
     titles: Titles
     intake: Intake
     queues: SchedulingQueues
-    demand: QueueDemand
-    awaited: AwaitedPods
-    starvation: Starvation
-    partial_gangs: PartialGangs
-    claims: ClaimsOfAllKinds
-    evictions: EvictionHistory
+    claims: ClaimRegistry
+    commits: Commits
     reporter: Reporter
     features: Features
     """Of the parts above and of the optional rules, in the order in which they are asked."""
@@ -124,7 +115,6 @@ class Cycle:
         self.claims = parts.claims
         self.queues = parts.queues
         self.intake = parts.intake
-        self.evictions = parts.evictions
         self.reporter = parts.reporter
         self.titles = parts.titles
         self.features = parts.features
@@ -174,26 +164,21 @@ class Cycle:
         the gangs in `exclude` are ignored; so are those of the gangs that it starts `together` with: they are its own.
         `honor_run_times=False` disables R8: pods that wait for evictions, or are held, may not end before a reservation
         is due."""
-        partial_gangs, claims = self.parts.partial_gangs, self.claims
-        kept = partial_gangs.closed_to(gang) if partial_gangs else None
-        if kept is None and not claims.reservations:
+        closing, kept = self.claims.closing, self.features.filter(gang)
+        if not kept and not closing:
             return UNCONSTRAINED
         mates = self.groups.partners(gang)
         if together and len(mates) > 1:
             exclude |= {mate.key for mate in mates}
-        nominated = [task for mate in mates for task in claims.nominations.of(mate)]
-        freed_rows = [self.state.nodes.rows[task.node] for task in nominated]
+        freed_rows = [row for _, row in self.freed(mates)]
         now_ns = self.now_ns if honor_run_times else None
 
         def closed(task: Task) -> list[tuple[str, Bools]]:
-            found = [(diagnosis.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
-            reserved = claims.reservations.closed_to(task.gang, task, now_ns, exclude)
+            reserved = closing.closed_to(task.gang, task, now_ns, exclude)
             if reserved is not None and freed_rows:  # room that is freed for the gang is its own
                 reserved = reserved.copy()
                 reserved[freed_rows] = False
-            if reserved is not None:
-                found.append((diagnosis.RESERVED, reserved))
-            return found
+            return [*kept, (diagnosis.RESERVED, reserved)] if reserved is not None else kept
 
         return Constraints(closed)
 
@@ -203,12 +188,12 @@ class Cycle:
         """Within a transaction: room that is freed for the gang is free, and its reserved tasks, with pods of `later`
         waves, are placed on their nodes as far as they fit (R7). Other gangs nominated to those nodes are taken off
         meanwhile, and returned: `restore` puts them back."""
-        return take_claimed_room(self.placer, self.claims, transaction, gang, later)
+        return self.claims.take(self.placer, transaction, gang, later)
 
     def freed(self, gangs: Sequence[GangState]) -> list[tuple[Task, int]]:
         """Tasks of the gangs and the rows where room was, or is being, freed for them (P3)."""
         rows = self.state.nodes.rows
-        return [(task, rows[task.node]) for gang in gangs for task in self.claims.nominations.of(gang)]
+        return [(task, rows[task.node]) for gang in gangs for task in self.claims.nominated(gang)]
 
     def attempt_where_freed(
         self,
@@ -252,40 +237,14 @@ class Cycle:
         """Binds the tasks that were placed, of one gang or of gangs that start together, by one decision. If it
         `commits`, its very last Binding completes the minima of all of them (K7, G11)."""
         for gang in gangs:
-            self.parts.demand.note_attempt(gang)
+            self.features.attempted(gang)
             gang.note("is bound with", len(placed), "pods")
             self.claims.drop_notes(gang)
             self.served.append((gang.spec.queue, self.order(gang)))
-            self.evictions.update(gang)
-            self._note_room_left(gang)
-        for reserved in self.features.reserve:
-            reserved(gangs)
+        self.features.reserve(gangs)
         self.state.events.add(EventKind.POD_PLACED)
         self.decide(binding(self.state, gangs, placed, commits))
         for gang in gangs:
-            if commits or gang.ready():
-                self.claims.reservations.end(gang, "ReservationUsed", "its pods are bound")
-            else:
-                self.claims.reservations.drop_used(gang)
-            if gang.ready() or not self.claims.nominations.of(gang):
-                self.claims.end(gang, ClaimKind.PREEMPT, "PreemptionSucceeded", "its pods are bound")
+            self.features.post_bind(gang, commits=commits)
             if commits or gang.ready():
                 self.reporter.withdraw(gang)
-
-    def _note_room_left(self, gang: GangState) -> None:
-        """Room that was claimed for tasks which are now bound elsewhere, or are not needed, is free: gangs that were
-        tried before are woken (G9)."""
-        for kind in (ClaimKind.HOLD, ClaimKind.PREEMPT):
-            claim = self.claims.of(gang, kind)
-            for slot in claim.slots.values() if claim is not None else ():
-                if slot.task is not None and slot.task.node != slot.node:
-                    self.state.events.add_room_freed(slot.node)
-                    self.state.events.add(EventKind.QUEUE_USES_LESS)
-
-
-def take_claimed_room(
-    placer: Placer, claims: ClaimsOfAllKinds, transaction: Transaction, gang: GangState, later: Sequence[Task] = ()
-) -> list[tuple[Task, int]]:
-    lifted = claims.nominations.lift(transaction, gang)
-    take_reserved(placer, transaction, gang, claims.reservations.of(gang), later)
-    return lifted

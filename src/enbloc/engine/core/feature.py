@@ -1,16 +1,17 @@
 """Optional rules stand beside the core as features: one class a rule, asked at fixed points by kube-scheduler's names.
 
-The spine (`intake`, `queue_loop`, `allocate`, `cycle`) knows this module and no feature. `features.catalogue` lists the
-features of a config in a fixed order; at each point they are asked in that order. A feature that does not override a
-point is not called there. All points before `reserve` change nothing but the transaction of the attempt, so that
-`rediagnose` may ask them too.
+The spine knows this module and no feature. `features.catalogue` lists the features of a config in a fixed order. At
+each point they are asked in that order, and one that does not override a point is not called there. Where order matters
+a point is divided into stages that have names: `time_passes` before `cycle_begins`, `reserve` before `post_bind`.
+
+No point before `reserve` changes anything but the transaction of the attempt, so that `rediagnose` runs the same spine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.events import EventKind
@@ -18,29 +19,54 @@ from enbloc.engine.events import EventKind
 if TYPE_CHECKING:
     from enbloc.api.reasons import PendingReason
     from enbloc.engine.core.cycle import Cycle
+    from enbloc.engine.core.ordering import Order
     from enbloc.engine.core.placement.constraints import Constraints
     from enbloc.engine.core.queueing.scheduling_queue import Head, SchedulingQueue
+    from enbloc.engine.core.tables.resources import Bools
     from enbloc.engine.core.why.diagnosis import Diagnosis
     from enbloc.engine.decisions import Decision
+    from enbloc.engine.events import ClusterEvents
 
 F = TypeVar("F", bound="Feature")
 
-UNSIGNABLE: Final = object()
-"""Returned by `sign`: no other gang is equal to this one."""
+
+class Unsignable(NamedTuple):
+    """Returned by `sign`: no other gang is equal to this one."""
+
+    own: Hashable = None
+    """What decides about it besides what it asks for."""
+
+
+class KeptRoom(Protocol):
+    """Room that gangs of lower priority leave to others for now: a gang that does not fit beside it is tried again in
+    the next cycle."""
+
+    def take_for(self, gang: GangState) -> bool:
+        """Takes the room that this gang must leave to others; whether there is any."""
+        ...
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """While it lasts, queues do not use that room: it is no part of their share."""
+        ...
+
+    def release(self) -> None: ...
 
 
 class Feature:
     """One optional rule. The order below is that of a cycle."""
 
     retried_on: frozenset[EventKind] = frozenset()
-    """EnqueueExtensions: the events after which `retry_all` is called."""
+    """EventsToRegister: the events after which `retry_all` is called."""
     reorders = False
-    """QueueSort: whether `reserve` changes the sort keys of gangs that are lined up."""
+    """QueueSort: whether `gangs_read` and `reserve` change the sort keys of gangs."""
 
-    # ---- moments of a cycle (KAI, Volcano: OnSessionOpen, OnSessionClose)
+    # ---- moments of a cycle (Volcano, KAI: OnSessionOpen, OnSessionClose)
+
+    def time_passes(self, now_ns: int) -> None:
+        """Timers: gangs whose time has come are touched, so that they are read in this cycle."""
 
     def cycle_begins(self, now_ns: int) -> None:
-        """Time has passed, objects have changed; gangs were not read yet."""
+        """After all timers: what changed gangs, or events, make void ends."""
 
     def gang_read(self, gang: GangState) -> None:
         """Facts of a gang changed. Whether it is satisfied is known (G7)."""
@@ -51,11 +77,15 @@ class Feature:
     def gang_gone(self, gang: GangState) -> None:
         """Nothing is left of a gang: one that comes later under its name is another one."""
 
-    def gangs_read(self) -> bool:
-        """All gangs that changed were read. Whether gangs may start because the order changed: all are woken."""
+    def time_out(self, now_ns: int) -> bool:
+        """All gangs that changed were read. Whether gangs were touched since their time is up: they are read, too."""
         return False
 
-    def cycle_ends(self) -> None:
+    def gangs_read(self) -> bool:
+        """After all time-outs. Whether gangs may start because the order changed: all are woken."""
+        return False
+
+    def cycle_ends(self, now_ns: int) -> None:
         """Decisions that sum up the cycle."""
 
     def due(self) -> int | None:
@@ -72,18 +102,35 @@ class Feature:
     def retry_all(self) -> None:
         """An event of `retried_on` happened: what failed may succeed now."""
 
-    # ---- the queue: PreEnqueue, Sign
+    # ---- the queues: PreEnqueue, Sign
 
     def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
         """What keeps a gang from being attempted, whatever room there is."""
         return None
 
+    def gates(self, gang: GangState) -> bool:
+        """Whether a gang has to be enqueued by an action before it is attempted (M6)."""
+        return False
+
+    def why_gated(self, cycle: Cycle, gang: GangState) -> Diagnosis | None:
+        """Why a gang that has to be enqueued is not, as things are."""
+        return None
+
+    def enqueued(self, gang: GangState) -> None:
+        """A gang is enqueued: from now on its pods are created and attempted."""
+
+    def held_back(self, gang: GangState) -> None:
+        """A gang is not in line, since nothing about the cluster can help it (N1, S8)."""
+
+    def attempted(self, gang: GangState) -> None:
+        """A gang was attempted, or an equal one was, whether it fits or not."""
+
     def sign(self, gang: GangState) -> Hashable:
-        """What else makes gangs of equal requests unequal when they are placed; `UNSIGNABLE`: equal to none."""
+        """What else makes gangs of equal requests unequal when they are placed; `Unsignable`: equal to none."""
         return None
 
     def sign_at_admission(self, gang: GangState) -> Hashable:
-        """The same for gangs that wait to be enqueued (M6)."""
+        """The same for gangs that have to be enqueued."""
         return None
 
     def separates_run_times(self) -> bool:
@@ -91,22 +138,38 @@ class Feature:
         return False
 
     def constrains_by_order(self) -> bool:
-        """Whether `pre_filter` depends on a gang's place in the order: failures are not shared between orders."""
+        """Whether constraints depend on a gang's place in the order: failures are not shared between orders."""
         return False
 
-    # ---- serving one scheduling queue: PreFilter, PostFilter, Reserve, PostBind
+    # ---- serving one scheduling queue: QueueSort, PreFilter, Filter, PostFilter, Reserve, PostBind
 
     def serving_begins(self, cycle: Cycle, queue: SchedulingQueue) -> None:
         """Before the first gang of the queue is attempted."""
+
+    def keeps_room(self, cycle: Cycle) -> KeptRoom | None:
+        """Room that gangs of lower priority leave to others while a queue is served."""
+        return None
+
+    def in_line(self, queue: str) -> Sequence[GangState]:
+        """Gangs that have a turn in a queue though they cannot be attempted yet."""
+        return ()
+
+    def not_now(self, queue: str, order: Order) -> bool:
+        """Whether surplus of this order waits for the next cycle."""
+        return False
 
     def during_turn(self, cycle: Cycle, head: Head) -> AbstractContextManager[object]:
         """For `rediagnose`: while it lasts, the state is as it would be in the turn of this gang."""
         return nullcontext()
 
+    def filter(self, gang: GangState) -> tuple[str, Bools] | None:
+        """Rows that are closed to all tasks of a gang, in whatever way it is placed, and the reason."""
+        return None
+
     def pre_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
     ) -> Constraints:
-        """What else limits where the gang may be placed."""
+        """What else limits where a gang may be placed in its turn."""
         return constraints
 
     def post_filter(
@@ -116,10 +179,13 @@ class Feature:
         return False
 
     def reserve(self, gangs: Sequence[GangState]) -> None:
-        """A decision binds tasks of these gangs: their room is taken from now on."""
+        """A decision is to bind tasks of these gangs: their room is taken from now on."""
 
-    def post_bind(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
-        """The turn of a gang is over: it was bound."""
+    def post_bind(self, gang: GangState, *, commits: bool) -> None:
+        """It was decided that tasks of a gang are bound. `commits`: its minima are met by them."""
+
+    def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+        """The turn of a gang is over, in which tasks of it were bound."""
 
     def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
         """All gangs of the queue had their turn."""
@@ -143,88 +209,181 @@ class Feature:
         return None
 
 
+POINTS = tuple(name for name, member in vars(Feature).items() if callable(member) and not name.startswith("_"))
+
+
 class Features:
-    """The features of one engine, by point. Only those that override a point are asked there."""
+    """The features of one engine. Parts of the core are given it when it is still empty."""
 
-    def __init__(self, features: Sequence[Feature] = ()) -> None:
+    def __init__(self) -> None:
+        self._at: dict[str, tuple[Callable[..., Any], ...]] = {}
+        """Point → those that override it."""
+        self.fill(())
+
+    def fill(self, features: Sequence[Feature]) -> None:
+        """Sets the features, in the order in which they are asked."""
         self.all = tuple(features)
+        self._by_type: dict[type, Any] = {type(feature): feature for feature in features}
         self.reorders = any(feature.reorders for feature in self.all)
-        self.cycle_begins = self._at("cycle_begins")
-        self.gang_read = self._at("gang_read")
-        self.unit_read = self._at("unit_read")
-        self.gang_gone = self._at("gang_gone")
-        self.retry_all = [(one.retried_on, one.retry_all) for one in self.all if one.retried_on]
-        self._during_turn = self._at("during_turn")
-        self.gangs_read = self._at("gangs_read")
-        self.cycle_ends = self._at("cycle_ends")
-        self.due = self._at("due")
-        self.busy = self._at("busy")
-        self.refused = self._at("refused")
-        self.serving_begins = self._at("serving_begins")
-        self.serving_ends = self._at("serving_ends")
-        self.reserve = self._at("reserve")
-        self.post_bind = self._at("post_bind")
-        self._pre_enqueue = self._at("pre_enqueue")
-        self._sign = self._at("sign")
-        self._sign_at_admission = self._at("sign_at_admission")
-        self._separates_run_times = self._at("separates_run_times")
-        self._constrains_by_order = self._at("constrains_by_order")
-        self._pre_filter = self._at("pre_filter")
-        self._post_filter = self._at("post_filter")
-        self._explain = self._at("explain")
-        self._about_room = self._at("about_room")
-        self._in_the_way = self._at("in_the_way")
-        self._expected_start = self._at("expected_start")
-
-    def _at(self, point: str) -> tuple[Callable[..., Any], ...]:
-        base = getattr(Feature, point)
-        return tuple(getattr(one, point) for one in self.all if getattr(type(one), point) is not base)
+        for point in POINTS:
+            base = getattr(Feature, point)
+            self._at[point] = tuple(getattr(one, point) for one in self.all if getattr(type(one), point) is not base)
 
     def find(self, kind: type[F]) -> F | None:
         """For those above the engine, and features that build on another one."""
-        return next((one for one in self.all if isinstance(one, kind)), None)
+        found: F | None = self._by_type.get(kind)
+        return found
+
+    def get(self, kind: type[F]) -> F:
+        """The same of a feature that is in every catalogue."""
+        found = self.find(kind)
+        assert found is not None, f"{kind.__name__} is not in the catalogue"
+        return found
+
+    def _tell(self, point: str, *facts: object) -> None:
+        for ask in self._at[point]:
+            ask(*facts)
+
+    def _first(self, point: str, *facts: object) -> Any:
+        return next((answer for ask in self._at[point] if (answer := ask(*facts)) is not None), None)
+
+    def _any(self, point: str, *facts: object) -> bool:
+        return any(ask(*facts) for ask in self._at[point])
+
+    # ---- moments of a cycle
+
+    def begin(self, now_ns: int) -> None:
+        """Timers first: what they touch is looked at by those that review what changed."""
+        self._tell("time_passes", now_ns)
+        self._tell("cycle_begins", now_ns)
+
+    def gang_read(self, gang: GangState) -> None:
+        self._tell("gang_read", gang)
+
+    def unit_read(self, unit: Sequence[GangState]) -> None:
+        self._tell("unit_read", unit)
+
+    def gang_gone(self, gang: GangState) -> None:
+        self._tell("gang_gone", gang)
+
+    def time_out(self, now_ns: int) -> bool:
+        return True in [ask(now_ns) for ask in self._at["time_out"]]
+
+    def gangs_read(self) -> bool:
+        return True in [ask() for ask in self._at["gangs_read"]]
+
+    def cycle_ends(self, now_ns: int) -> None:
+        self._tell("cycle_ends", now_ns)
+
+    def due(self) -> int | None:
+        return min((due_ns for ask in self._at["due"] if (due_ns := ask()) is not None), default=None)
+
+    def busy(self) -> bool:
+        return self._any("busy")
+
+    def refused(self, decision: Decision, uid: str) -> None:
+        self._tell("refused", decision, uid)
+
+    def retry(self, events: ClusterEvents) -> None:
+        """What failed may succeed after these events."""
+        for feature in self.all:
+            if feature.retried_on and events.any_of(feature.retried_on):
+                feature.retry_all()
+
+    # ---- the queues
 
     def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
-        return next((why for ask in self._pre_enqueue if (why := ask(gang)) is not None), None)
+        found: Diagnosis | None = self._first("pre_enqueue", gang)
+        return found
+
+    def gates(self, gang: GangState) -> bool:
+        return self._any("gates", gang)
+
+    def why_gated(self, cycle: Cycle, gang: GangState) -> Diagnosis | None:
+        found: Diagnosis | None = self._first("why_gated", cycle, gang)
+        return found
+
+    def enqueued(self, gang: GangState) -> None:
+        self._tell("enqueued", gang)
+
+    def held_back(self, gang: GangState) -> None:
+        self._tell("held_back", gang)
+
+    def attempted(self, gang: GangState) -> None:
+        self._tell("attempted", gang)
 
     def sign(self, gang: GangState) -> tuple[Hashable, ...]:
-        return tuple(ask(gang) for ask in self._sign)
+        return tuple(ask(gang) for ask in self._at["sign"])
 
     def sign_at_admission(self, gang: GangState) -> tuple[Hashable, ...]:
-        return tuple(ask(gang) for ask in self._sign_at_admission)
+        return tuple(ask(gang) for ask in self._at["sign_at_admission"])
 
     def separates_run_times(self) -> bool:
-        return any(ask() for ask in self._separates_run_times)
+        return self._any("separates_run_times")
 
     def constrains_by_order(self) -> bool:
-        return any(ask() for ask in self._constrains_by_order)
+        return self._any("constrains_by_order")
+
+    # ---- serving one scheduling queue
+
+    def serving_begins(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        self._tell("serving_begins", cycle, queue)
+
+    def keeps_room(self, cycle: Cycle) -> KeptRoom | None:
+        found: KeptRoom | None = self._first("keeps_room", cycle)
+        return found
+
+    def in_line(self, queue: str) -> list[GangState]:
+        return [gang for ask in self._at["in_line"] for gang in ask(queue)]
+
+    def not_now(self, queue: str, order: Order) -> bool:
+        return self._any("not_now", queue, order)
+
+    def during_turn(self, cycle: Cycle, head: Head) -> ExitStack:
+        stack = ExitStack()
+        for ask in self._at["during_turn"]:
+            stack.enter_context(ask(cycle, head))
+        return stack
+
+    def filter(self, gang: GangState) -> list[tuple[str, Bools]]:
+        return [closed for ask in self._at["filter"] if (closed := ask(gang)) is not None]
 
     def pre_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
     ) -> Constraints:
-        for ask in self._pre_filter:
+        for ask in self._at["pre_filter"]:
             constraints = ask(cycle, queue, gang, constraints)
         return constraints
 
     def post_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
-        return any(ask(cycle, queue, gang, constraints, failure) for ask in self._post_filter)
+        return self._any("post_filter", cycle, queue, gang, constraints, failure)
 
-    def during_turn(self, cycle: Cycle, head: Head) -> ExitStack:
-        stack = ExitStack()
-        for ask in self._during_turn:
-            stack.enter_context(ask(cycle, head))
-        return stack
+    def reserve(self, gangs: Sequence[GangState]) -> None:
+        self._tell("reserve", gangs)
+
+    def post_bind(self, gang: GangState, *, commits: bool) -> None:
+        for ask in self._at["post_bind"]:
+            ask(gang, commits=commits)
+
+    def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+        self._tell("served", cycle, queue, gang)
+
+    def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        self._tell("serving_ends", cycle, queue)
+
+    # ---- words
 
     def explain(self, gang: GangState, reason: PendingReason) -> Iterator[str]:
-        return (text for ask in self._explain if (text := ask(gang, reason)))
+        return (text for ask in self._at["explain"] if (text := ask(gang, reason)))
 
     def about_room(self, gang: GangState) -> Iterator[str]:
-        return (text for ask in self._about_room for text in ask(gang))
+        return (text for ask in self._at["about_room"] for text in ask(gang))
 
     def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
-        return (found for ask in self._in_the_way for found in ask(gang, why))
+        return (found for ask in self._at["in_the_way"] for found in ask(gang, why))
 
     def expected_start(self, gang: GangState) -> int | None:
-        return next((at for ask in self._expected_start if (at := ask(gang)) is not None), None)
+        found: int | None = self._first("expected_start", gang)
+        return found

@@ -17,10 +17,12 @@ from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
 from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.state.groups import Group
 from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.tables.tasks import GangState, Task, pending_tasks
+from enbloc.engine.core.tables.tasks import GangState, Task, held_tasks, pending_tasks
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
+from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.features.waves import later_waves
+from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.model import GangKey
 
 
@@ -69,7 +71,7 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
     if shape is not None and facts == cycle.facts():
         cycle.failed_groups[shape] = FailedGroup(facts, [gang.key for gang in unit], failure)
     if _beyond_cluster(cycle, unit) is None and too_little_free(cycle, group) is None:
-        is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
+        is_awaiting_room = any(cycle.claims.nominated(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
             _hold(cycle, group, unit, constraints)  # with an obstacle the hold would end at once
     return _of_each(cycle, group, unit, failure)
@@ -142,7 +144,7 @@ def place_unit(
 ) -> Diagnosis | None:
     """Places what the gangs still need; if that fails the transaction is as before."""
     others: list[tuple[Task, int]] = []
-    requests = [request_of(gang)._replace(later=cycle.claims.waves.later_tasks(gang)) for gang in unit]
+    requests = [request_of(gang)._replace(later=cycle.features.get(Waves).later_tasks(gang)) for gang in unit]
     for request in requests:
         others += cycle.take_claimed_room(transaction, request.gang, request.later)
     failure = attempt(cycle.placer, requests, transaction, constraints)
@@ -158,16 +160,16 @@ def _try_without_holds(cycle: Cycle, unit: list[GangState], transaction: Transac
     if not any(gang.total_held for gang in unit):
         return False
     for gang in unit:
-        for task in cycle.claims.holds.of(gang):
+        for task in held_tasks(gang):
             transaction.lift(task)
     return place_unit(cycle, unit, transaction, constraints) is None
 
 
 def _bind(cycle: Cycle, group: Group, unit: list[GangState], placed: list[Task]) -> None:
-    taken = [task for gang in unit for task in cycle.claims.holds.take(gang)]
+    taken = [task for gang in unit for task in cycle.features.get(Holds).bind_held(gang)]
     if taken or placed:
         cycle.bind(unit, [*taken, *placed], commits=True)
-    cycle.claims.holds.release(group, "HoldBound", "its pods are bound")
+    cycle.features.get(Holds).release(group, "HoldBound", "its pods are bound")
     for gang in cycle.groups.gangs(group):
         cycle.intake.queue(gang)
 
@@ -185,7 +187,7 @@ def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constr
         if request.short:
             one_by_one(cycle.placer, gang, transaction, request.rest, constraints, request.short)
         if transaction.placed:
-            cycle.claims.holds.hold(group, gang, transaction.placed, cycle.now_ns)
+            cycle.features.get(Holds).hold(group, gang, transaction.placed, cycle.now_ns)
 
 
 def _beyond_cluster(cycle: Cycle, unit: list[GangState]) -> Diagnosis | None:

@@ -7,9 +7,11 @@ from contextlib import suppress
 
 from enbloc.api.reasons import PendingReason
 from enbloc.config import Config, default_scheduler_name
-from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
+from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.room import is_beyond_queue
+from enbloc.engine.core.commits import Commits
 from enbloc.engine.core.faults import GangsFailed
-from enbloc.engine.core.feature import UNSIGNABLE, Feature, Features
+from enbloc.engine.core.feature import Feature, Features, Unsignable
 from enbloc.engine.core.ordering import Band, GangOrder
 from enbloc.engine.core.placement.request import is_surplus, replacements, request_of
 from enbloc.engine.core.queueing import signature
@@ -24,10 +26,8 @@ from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.core.why.reporter import Reporter, is_pending, is_reportable
 from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Decision, Enqueue
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
-from enbloc.engine.features.admission.demand import QueueDemand
-from enbloc.engine.features.partial_gangs import PartialGangs
-from enbloc.engine.features.reserve.reservations import is_beyond_queue
+from enbloc.engine.features.groups.holds import Holds
+from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.gang_tree import DEEPEST
 from enbloc.gangs.model import GangKey
@@ -50,11 +50,10 @@ class Intake(Feature):
         groups: Groups,
         order: GangOrder,
         queues: SchedulingQueues,
-        claims: ClaimsOfAllKinds,
-        demand: QueueDemand,
-        awaited: AwaitedPods,
-        partial_gangs: PartialGangs,
+        claims: ClaimRegistry,
+        commits: Commits,
         reporter: Reporter,
+        features: Features,
         decide: Callable[[Decision], None],
     ) -> None:
         self._config = config
@@ -65,17 +64,14 @@ class Intake(Feature):
         self._order = order
         self._queues = queues
         self._claims = claims
-        self._demand = demand
-        self._awaited = awaited
-        self._partial_gangs = partial_gangs
+        self._commits = commits
         self._reporter = reporter
+        self._features = features
         self._decide = decide
         self._now_ns = 0
         self._groups_to_read: dict[int, Group] = {}
-        self.features = Features()
-        """Those of the engine; set by it."""
 
-    def cycle_begins(self, now_ns: int) -> None:
+    def time_passes(self, now_ns: int) -> None:
         self._now_ns = now_ns
 
     # ---- what keeps a gang from being attempted
@@ -111,7 +107,7 @@ class Intake(Feature):
                 return diagnosis.timed_out(gang)
             ours = default_scheduler_name(self._config)
             return diagnosis.not_enough_members(gang, self._state.foreign.of(gang.key), ours)
-        return self.features.pre_enqueue(gang)
+        return self._features.pre_enqueue(gang)
 
     def claim_obstacle(self, gang: GangState, kind: ClaimKind | None = None) -> Diagnosis | None:
         """What makes a gang's claims useless (R7, P3): its own obstacle, requests beyond what the cluster has or its
@@ -151,7 +147,7 @@ class Intake(Feature):
         queues, queue = self._state.queues, self._state.queue_of(gang)
         if not queues.guarantees and not any(place.limits for place in queue.ancestors):
             return None
-        request, later = request_of(gang), self._claims.waves.of(gang)
+        request, later = request_of(gang), self._features.get(Waves).of(gang)
         roles = {placeholder.role for placeholder in later}
         tasks = [task for task in gang.tasks.values() if task.status in _OWN_USE]
         tasks += [task for task in request.needed if task.role not in roles]
@@ -220,9 +216,8 @@ class Intake(Feature):
     def read(self, gang: GangState) -> None:
         """Puts a gang into the queue where it belongs, or reports why it is in none."""
         group = self._groups.of(gang)
-        self._partial_gangs.update(gang)
-        for read in self.features.gang_read:
-            read(gang)
+        self._commits.update(gang)
+        self._features.gang_read(gang)
         is_over = gang.status.finished or (group is None and self._lacks_nothing(gang))
         if is_over and not gang.total_pending:
             self._queues.remove(gang)
@@ -245,14 +240,14 @@ class Intake(Feature):
             self.queue(gang)
             return
         if obstacle.reason in _HELD:
-            self._awaited.gang_gone(gang)
+            self._features.held_back(gang)
         self._queues.hold_back(gang, obstacle)
 
     def _read_group(self, group: Group) -> None:
         """Queues the first gang in order for the whole group, unless one of its gangs cannot start (K7)."""
         gangs = self._groups.gangs(group)
         unit = self.unit(group)
-        self._claims.holds.stand(group, self._waits_for_controllers(group), self._now_ns)
+        self._features.get(Holds).stand(group, self._waits_for_controllers(group), self._now_ns)
         if not self.may_start(group):
             self._read_incomplete(group)
             return
@@ -273,7 +268,7 @@ class Intake(Feature):
         obstacles = self._obstacles(group)
         complete = [gang for gang in self._groups.gangs(group) if gang.key not in obstacles and _waits(gang)]
         if complete and not group.stands:
-            self._claims.holds.start_clock(group, complete[0], self._now_ns)
+            self._features.get(Holds).start_clock(group, complete[0], self._now_ns)
         for gang in self._groups.gangs(group):
             if not is_reportable(gang) and gang.key not in obstacles:
                 self._queues.remove(gang)
@@ -346,14 +341,18 @@ class Intake(Feature):
             return
         whatever = waiting if gang.spec.tree is not None and not for_surplus else wanted  # T0: of any choice
         asked = signature.asked_by(self._state, gang, whatever)
-        signed = self.features.sign(gang)
+        signed = self._features.sign(gang)
         is_unlike_others = (
-            asked.stateful or gang.spec.later or gang.spec.waves or gang.spec.tree is not None or UNSIGNABLE in signed
+            asked.stateful
+            or gang.spec.later
+            or gang.spec.waves
+            or gang.spec.tree is not None
+            or any(isinstance(one, Unsignable) for one in signed)
         )
         queue = self._queues.placement
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             queue = self._queues.best_effort
-        own = signature.own_facts(gang, whatever, self._claims.reservations) if is_unlike_others else None
+        own = signature.own_facts(gang, whatever) if is_unlike_others else None
         never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
         times = signature.times_of(self._state, wanted)
         band = Band.SURPLUS if for_surplus else Band.MINIMA
@@ -366,16 +365,15 @@ class Intake(Feature):
         )
         equivalence = self._queues.put(queue, gang, self._order(gang, band), alike)
         if self._queues.share_diagnosis(gang, equivalence, of_gang=not for_surplus):
-            self._demand.note_attempt(gang)
+            self._features.attempted(gang)
 
     def _queue_group(self, unit: list[GangState], others: list[GangState], holds: bool | str) -> None:
         """`others`: gangs of the group that need nothing; what waits of them waits for the unit. `holds`: whether, or
         how, pods are held."""
         first = unit[0]
-        alike = signature.of_unit(self._state, unit, holds, self._claims.reservations)
+        alike = signature.of_unit(self._state, unit, holds, self._features)
         self._queues.put_unit(unit, others, self._order(first), alike)
-        for read in self.features.unit_read:
-            read(unit)
+        self._features.unit_read(unit)
 
     def requeue_if_unlike(self, gang: GangState) -> EquivalenceClass | None:
         """If other pods' placements have come to matter to a gang that shares an equivalence class (the others may
@@ -396,10 +394,10 @@ class Intake(Feature):
 
     def _ask_for_admission(self, gang: GangState) -> None:
         started = gang.total_occupied > 0  # it was enqueued once, though its object may be a new one (V5)
-        if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
+        if started or not self._features.gates(gang):
             self._let_in(gang)
             return
-        alike = signature.at_admission(self._state, gang, self.features.sign_at_admission(gang))
+        alike = signature.at_admission(self._state, gang, self._features.sign_at_admission(gang))
         equivalence = self._queues.put(self._queues.admission, gang, self._order(gang), alike)
         self._queues.share_diagnosis(gang, equivalence, of_gang=True)
 
@@ -412,11 +410,9 @@ class Intake(Feature):
         self._queues.remove(gang)
         self._reporter.withdraw(gang)
         gang.assume(enqueued=True, enqueued_at_ns=self._now_ns, enqueued_by=reason)
-        self._demand.note_enqueued(gang)
         self._decide(Enqueue(gang.key, reason))
+        self._features.enqueued(gang)
         if gang.missing():
-            self._demand.update(gang)
-            self._awaited.update(gang)
             self._state.touch(gang)  # its pods are created now: it is read when they exist
         else:
             self.read(gang)

@@ -10,10 +10,10 @@ import heapq
 from contextlib import nullcontext
 
 from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.feature import KeptRoom
 from enbloc.engine.core.ordering import Order
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.core.tables.queues import ROOT, Queue, QueueOrder
-from enbloc.engine.features.admission.awaited_room import AwaitedRoom
 
 Line = list[tuple[Order, int, EquivalenceClass]]
 """A heap of the heads of equivalence classes, by order."""
@@ -22,7 +22,7 @@ Line = list[tuple[Order, int, EquivalenceClass]]
 class NextQueue:
     """The lines of gangs by queue, and the order of the queues."""
 
-    def __init__(self, cycle: Cycle, with_enqueued: bool, kept: AwaitedRoom | None) -> None:
+    def __init__(self, cycle: Cycle, with_enqueued: bool, kept: KeptRoom | None) -> None:
         self.lines: dict[str, Line] = {}
         self._cycle = cycle
         self._queues = cycle.state.queues

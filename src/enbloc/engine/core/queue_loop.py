@@ -14,7 +14,6 @@ from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
-from enbloc.engine.features.admission.awaited_room import AwaitedRoom
 
 Serve = Callable[[GangState], Diagnosis | None]
 """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
@@ -25,7 +24,7 @@ REPORTED_BEHIND = 16
 
 def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued: bool = False) -> None:
     """Serves all active gangs. A gang that fails does not block the gangs behind it, except in a FIFO queue."""
-    kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
+    kept = cycle.features.keeps_room(cycle) if queue is not cycle.queues.admission else None
     queues = NextQueue(cycle, with_enqueued, kept)
     _line_up_all(cycle, queue, queues)
     failures = _Failures(cycle) if queue is cycle.queues.placement else None
@@ -51,7 +50,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
                 line[:] = [entry for entry in line if entry[0].band is not Band.MINIMA]  # FIFO does not block surplus
                 heapq.heapify(line)
                 continue
-        if order.band is Band.SURPLUS and cycle.parts.awaited.block_surplus(name, order):
+        if order.band is Band.SURPLUS and cycle.features.not_now(name, order):
             continue  # it stays active: the next cycle tries again
         is_kept = kept is not None and kept.take_for(gang)
         requeued = cycle.intake.requeue_if_unlike(gang)  # terms of awaited pods count too
@@ -153,7 +152,7 @@ def blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> G
                 continue  # its group lacks members: it holds what it can, and is not in line (K6)
             if found is None or head.order < found.order:
                 found = head
-    for gang in cycle.parts.awaited.in_queue(name):
+    for gang in cycle.features.in_line(name):
         own = cycle.order(gang)
         if own < order and (found is None or own < found.order):
             found = Head(own, gang)

@@ -21,7 +21,7 @@ from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.features.admission.enqueue import refusal
+from enbloc.engine.features.waves.waves import Waves
 
 
 def rediagnose(cycle: Cycle) -> None:
@@ -41,7 +41,7 @@ def _of_class(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | N
     if why is not None:
         return why
     if queue is cycle.queues.admission:
-        return refusal(cycle, gang)
+        return features.why_gated(cycle, gang)
     with features.during_turn(cycle, head):
         return _why_not(cycle, gang, features.pre_filter(cycle, queue, gang, cycle.constraints(gang)))
 
@@ -85,9 +85,9 @@ def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnos
         return why_incomplete(cycle, group)
     if group is not None:
         return why_not_whole(cycle, group, constraints)
-    if gang.missing() or replacements(gang) or cycle.claims.waves.of(gang):
+    if gang.missing() or replacements(gang) or cycle.features.get(Waves).of(gang):
         return None
-    later = cycle.claims.waves.later_tasks(gang)
+    later = cycle.features.get(Waves).later_tasks(gang)
     request = request_of(gang)._replace(later=later)  # before reserved tasks are placed: they are needed too
     cycle.take_claimed_room(transaction, gang, later)
     failure = attempt(cycle.placer, [request], transaction, constraints)

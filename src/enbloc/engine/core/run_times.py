@@ -7,10 +7,14 @@ killed. Nothing is cached: callers repeat a forecast when tasks change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from enbloc.engine.core.claims.closed_nodes import ClosedNodes
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
-from enbloc.engine.features.reserve.reservations import ENDLESS, Reservations
+
+ENDLESS: Final = 2**63 - 1
+"""The end of a task of unknown run time, and of a forecast that waits for one."""
 
 
 def end_of(task: Task, now_ns: int) -> int:
@@ -44,10 +48,10 @@ def _ends(state: State, row: int, now_ns: int) -> Iterable[tuple[int, Task]]:
         yield end_of(task, now_ns), task
 
 
-def start_of(state: State, reservations: Reservations, gang: GangState, now_ns: int) -> int:
+def start_of(state: State, closing: ClosedNodes, gang: GangState, now_ns: int) -> int:
     """When a gang with reserved nodes could start: when the last of them has the resources free."""
     wanted: dict[str, dict[int, int]] = {}
-    for task, node in reservations.tasks_of(gang):
+    for task, node in closing.tasks_of(gang):
         amounts = wanted.setdefault(node, {})
         for column, amount in task.cls.request:
             amounts[column] = amounts.get(column, 0) + amount

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
-from enbloc.config import Config
 from enbloc.engine.core.allocate import allocate, backfill
-from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.core.cycle import Cycle, take_claimed_room
+from enbloc.engine.core.cycle import Cycle, Parts
 from enbloc.engine.core.feature import Feature
-from enbloc.engine.core.placement.attempt import Placer
-from enbloc.engine.core.plugins.plugin import Plugins
-from enbloc.engine.core.state.state import State
 from enbloc.engine.decisions import Decision
 from enbloc.engine.features.admission import enqueue
+from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.deadlines import Deadlines
+from enbloc.engine.features.admission.demand import QueueDemand
+from enbloc.engine.features.admission.enqueue import Admission
 from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts
 from enbloc.engine.features.backfill.planned_starts import PlannedStarts
 from enbloc.engine.features.evict import preempt, reclaim
+from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
+from enbloc.engine.features.evict.history import EvictionHistory
+from enbloc.engine.features.evict.immunity import Immunity
+from enbloc.engine.features.evict.nominations import Nominations
 from enbloc.engine.features.groups.deadlocks import Deadlocks
+from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.features.partial_allocations import PartialAllocations
+from enbloc.engine.features.partial_gangs import PartialGangs
 from enbloc.engine.features.reserve import reserve
+from enbloc.engine.features.reserve.reservations import Reservations
 from enbloc.engine.features.reserve.reserved_nodes import ReservedNodes
+from enbloc.engine.features.reserve.starvation import Starvation
 from enbloc.engine.features.usage import Usage
 from enbloc.engine.features.waves.later_room import LaterRoom
+from enbloc.engine.features.waves.waves import Waves
 
 ACTIONS: Final[Mapping[str, Callable[[Cycle], None]]] = {
     "enqueue": enqueue.run,
@@ -39,30 +47,40 @@ ACTIONS: Final[Mapping[str, Callable[[Cycle], None]]] = {
 """The actions of a cycle, in the words of the config."""
 
 
-def of(
-    config: Config,
-    plugins: Plugins,
-    state: State,
-    placer: Placer,
-    claims: ClaimsOfAllKinds,
-    decide: Callable[[Decision], None],
-    timers: Iterable[Feature],
-    reviewers: Iterable[Feature],
-) -> list[Feature]:
-    """`timers`, `reviewers`: parts of the core. The former touch gangs whose time is over when a cycle begins, the
-    latter look at gangs that were touched."""
+def of(parts: Parts, decide: Callable[[Decision], None]) -> list[Feature]:
+    """The parts of the core that keep facts between cycles, and the rules that the config asks for."""
+    config, plugins, state, groups, claims = parts.config, parts.plugins, parts.state, parts.groups, parts.claims
     runs = {action.name for action in config.actions}
     mode = config.backfill.mode if "backfill" in runs else ""
-    plans = mode in ("easy", "conservative")
-    planning = (state, placer, lambda transaction, gang: take_claimed_room(placer, claims, transaction, gang))
-    expected = ExpectedStarts(state, claims.reservations, decide)
-    found = [*timers]
+    waves = Waves(state, claims, config.depends_on.gang_deadline_ns)
+    holds = Holds(state, claims, groups, parts.reporter, decide)
+    found: list[Feature] = [
+        parts.intake,
+        parts.queues,
+        parts.commits,
+        PartialGangs(state, groups, config.partial_gang_timeout_ns, decide),
+        QueueDemand(state, waves, config.enqueue.expect_pods_within_ns),
+        AwaitedPods(parts.order, state.demand),
+    ]
+    if "enqueue" in runs:
+        found.append(Admission())
     if plugins.deadlines is not None:
         found.append(Deadlines(state, plugins.deadlines))
-    found.append(LaterRoom(state, claims.waves, decide))  # before claims: it looks at the claim of a gang that is gone
-    found += reviewers
     if "reserve" in runs:
-        found.append(ReservedNodes())
+        found += [Starvation(state, config.reserve.starving_after_ns), ReservedNodes()]
+        found.append(Reservations(state, claims, groups))
+    evicted = EvictedGangs(state, claims) if runs & {"preempt", "reclaim"} else None
+    if evicted is not None:
+        found += [Nominations(state, claims, groups, evicted), evicted]
+    found += [
+        LaterRoom(state, waves, decide),  # before claims: it looks at the claim of a gang that is gone
+        claims,
+        waves,
+        holds,
+        EvictionHistory(state, decide, Immunity(state, config.tenancy.longest_cooldown_ns), evicted),
+    ]
+    expected = ExpectedStarts(state, claims.closing, decide)
+    planning = (state, parts.placer, partial(claims.take, parts.placer))
     if mode == "easy":
         found.append(EasyBackfill(*planning, expected))
     if mode == "conservative":
@@ -71,5 +89,5 @@ def of(
     if "backfill" not in runs:
         found.append(PartialAllocations(state))
     if plugins.fair is not None:
-        found.append(Usage(state, plugins.fair, decide, plans=plans))
-    return found
+        found.append(Usage(state, plugins.fair, decide, plans=mode in ("easy", "conservative")))
+    return [*found, parts.reporter]

@@ -15,7 +15,7 @@ import numpy as np
 
 from enbloc.engine.core.allocate import places_singly
 from enbloc.engine.core.cycle import Cycle
-from enbloc.engine.core.feature import UNSIGNABLE, Feature
+from enbloc.engine.core.feature import Feature, Unsignable
 from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import request_of
@@ -27,6 +27,7 @@ from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.core.why.diagnosis import SET_ASIDE, Diagnosis
 from enbloc.engine.core.why.reporter import next_to_be_attempted
 from enbloc.engine.events import EventKind
+from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.model import GangKey
 
 
@@ -39,7 +40,7 @@ class PartialAllocations(Feature):
         """Gangs that kept one when they were last attempted."""
 
     def sign(self, gang: GangState) -> Hashable:
-        return UNSIGNABLE if gang.spec.keep_partial_allocation else None
+        return Unsignable() if gang.spec.keep_partial_allocation else None
 
     def cycle_begins(self, now_ns: int) -> None:
         """A gang that changed or went may keep nothing any more."""
@@ -140,7 +141,7 @@ class PartialAllocations(Feature):
 def _kept(cycle: Cycle, gang: GangState, constraints: Constraints) -> Transaction:
     """With what a gang can get of its minima."""
     transaction = Transaction(cycle.state)
-    lifted = cycle.take_claimed_room(transaction, gang, cycle.claims.waves.later_tasks(gang))
+    lifted = cycle.take_claimed_room(transaction, gang, cycle.features.get(Waves).later_tasks(gang))
     attempt(cycle.placer, [request_of(gang)], transaction, constraints, keep=True)
     cycle.restore(transaction, lifted)
     return transaction

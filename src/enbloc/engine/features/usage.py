@@ -73,7 +73,7 @@ class Usage(QueueRecords[UsageRecord]):
                     self._changed[id(account)] = account
         self._adopted = {}
 
-    def cycle_ends(self) -> None:
+    def cycle_ends(self, now_ns: int) -> None:
         """The records that changed."""
         for queue in self._to_write():
             record = self._under_way[queue] = self._record(queue)

@@ -11,20 +11,24 @@ whose claims set no room aside (`ClaimKind.sets_room_aside`): `has_any`, `every`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Final
 
 from enbloc.engine.core.claims.claim import RECREATION_NS, Claim, Ending
-from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.claims.closed_nodes import ClosedNodes
+from enbloc.engine.core.feature import Feature, Unsignable
+from enbloc.engine.core.placement.attempt import Placer
+from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
-from enbloc.engine.core.tables.tasks import WAITS, GangState
-from enbloc.engine.core.why.diagnosis import Diagnosis
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, TaskStatus
+from enbloc.engine.core.why.diagnosis import RESERVED, Diagnosis
 from enbloc.engine.decisions import RECORD_REMOVED, Complain, Decision, SetAside
-from enbloc.engine.events import EventKind
+from enbloc.engine.events import ALL_KINDS, EventKind
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
-from enbloc.listing import plural
+from enbloc.listing import listed, plural
 
 _NO_LONGER_HOLDS: Final = "what was claimed before the restart no longer holds"
 _MOST_KIB: Final = claim_records.OBJECT_BYTES // 1024
@@ -32,40 +36,72 @@ _MOST_KIB: Final = claim_records.OBJECT_BYTES // 1024
 Decide = Callable[[Decision], None]
 
 
-class ClaimPolicy(Protocol):
+class ClaimPolicy(Feature):
     """What one kind of claim does differently."""
 
     kind: ClaimKind
-    ended: str
-    """The event reason of a claim that ends because it no longer helps."""
     used: str
     """The event reason of a claim whose tasks were bound."""
+    closes_nodes = False
+    """Whether its claims take no room, but close their nodes to the tasks of other gangs."""
+    nominates = False
+    """Whether its tasks are nominated to the nodes that they claim, while they wait like others."""
+    ends_with_unit = False
+    """Whether a claim that no longer helps ends with those of all gangs that start together."""
+    frees: tuple[ClaimKind, ...] = ()
+    """The kinds of claims for which room is freed together with it."""
+    is_shared = False
+    """Whether gangs with such a claim are equal to others that ask for the same."""
+    notes_need_a_start = False
+    """Whether what a gang says of a claim that it does not have is said only while it could be made."""
 
-    @property
+    def __init__(self, state: State, claims: ClaimRegistry) -> None:
+        self._state = state
+        self._claims = claims
+        claims.add_policy(self)
+
+    def claim_of(self, gang: GangState) -> Claim | None:
+        return self._claims.of(gang, self.kind)
+
     def reviewed_on(self) -> frozenset[EventKind]:
         """The cluster events that could invalidate claims of this kind."""
-        ...
+        return ALL_KINDS
 
     def occupy(self, claim: Claim) -> None:
         """A claim is stored: takes its room, if its kind does."""
-        ...
 
     def vacate(self, claim: Claim) -> None:
         """A claim, or some of its slots, is dropped: gives back what room they still have."""
-        ...
+
+    def lift(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
+        """An attempt for the gang begins: its tasks leave the room that they claim. Returns tasks of other gangs that
+        leave theirs meanwhile."""
+        return []
+
+    def take(self, placer: Placer, transaction: Transaction, gang: GangState, later: Sequence[Task]) -> None:
+        """Places tasks of the gang, or of its `later` waves, where room is claimed for them, as far as they fit."""
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         """The claim of a record from before a restart, as far as it still holds."""
-        ...
+        raise NotImplementedError
 
     def is_used(self, claim: Claim) -> bool:
         """Whether the gang has what the claim was for."""
-        ...
+        return False
 
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         """Drops slots that no longer help; an ending if the whole claim does not. `obstacle`: what else keeps the gang
         from being attempted."""
-        ...
+        return None
+
+    def note_room_left(self, gang: GangState) -> None:
+        """Room that was claimed for tasks which are now bound elsewhere, or are not needed, is free: gangs that were
+        tried before are woken (G9)."""
+        claim = self.claim_of(gang)
+        for slot in claim.slots.values() if claim is not None else ():
+            if slot.task is not None and slot.task.node != slot.node:
+                self._state.events.add_room_freed(slot.node)
+                self._state.events.add(EventKind.QUEUE_USES_LESS)
 
 
 class _Written:
@@ -81,9 +117,12 @@ class _Written:
 
 
 class ClaimRegistry(Feature):
-    def __init__(self, state: State, decide: Decide) -> None:
+    def __init__(self, state: State, groups: Groups, decide: Decide) -> None:
         self._state = state
+        self._groups = groups
         self._decide = decide
+        self.closing = ClosedNodes(state, self)
+        self._nominating: ClaimPolicy | None = None
         self._policies: dict[ClaimKind, ClaimPolicy] = {}
         self._claims: dict[ClaimKind, dict[GangKey, Claim]] = {kind: {} for kind in ClaimKind}
         self._written: dict[tuple[GangKey, ClaimKind], _Written] = {}
@@ -99,19 +138,18 @@ class ClaimRegistry(Feature):
         """What gangs say of claims that they do not have, until they start."""
         self._unrecorded: set[tuple[GangKey, ClaimKind]] = set()
         """Gangs whose objects say that a claim is too large to be recorded."""
-        self.adopted_kinds = frozenset(ClaimKind)
-        """The kinds that the configured actions make; records of other kinds are not adopted. Set by the engine."""
         self.obstacle: Callable[[GangState, ClaimKind], Diagnosis | None] = lambda gang, kind: None
         """What makes a claim of some kind useless to a gang; set by the engine."""
         self.refresh: Callable[[GangState], None] = lambda gang: None
         """Computes anew whether a gang is satisfied (G7); set by the engine."""
-        self.mates: Callable[[GangState], list[GangState]] = lambda gang: [gang]
-        """The gangs that it starts together with, itself included; set by `ClaimsOfAllKinds`."""
-        self.group: Callable[[GangState], list[GangState]] = lambda gang: [gang]
-        """All gangs of its group, those that are satisfied too; set by `ClaimsOfAllKinds`."""
 
     def add_policy(self, policy: ClaimPolicy) -> None:
+        """Claims of a kind without a policy are not made, and their records are not adopted."""
         self._policies[policy.kind] = policy
+        if policy.closes_nodes:
+            self.closing.kind = policy.kind
+        if policy.nominates:
+            self._nominating = policy
 
     # ---- queries
 
@@ -134,8 +172,11 @@ class ClaimRegistry(Feature):
         notes = self._notes.get(gang.key)
         if not notes:
             return []
-        reserves = ClaimKind.RESERVE not in notes or self.obstacle(gang, ClaimKind.RESERVE) is None
-        return [note for kind, note in notes.items() if kind is not ClaimKind.RESERVE or reserves]
+        return [
+            note
+            for kind, note in notes.items()
+            if not self._policies[kind].notes_need_a_start or self.obstacle(gang, kind) is None
+        ]
 
     def note(self, gang: GangState, kind: ClaimKind, text: str) -> bool:
         """Sets what a gang says of a claim that it does not have; empty: nothing. Whether that is new."""
@@ -151,6 +192,25 @@ class ClaimRegistry(Feature):
         """Nothing is noted of the gang any more."""
         self._notes.pop(gang.key, None)
 
+    def nominated(self, gang: GangState) -> list[Task]:
+        """The nominated tasks of a gang: they wait, and have room on a node."""
+        claim = self._nominating.claim_of(gang) if self._nominating is not None else None
+        return [task for task in claim.tasks if task.status is TaskStatus.NOMINATED] if claim is not None else []
+
+    def lift(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
+        """Within a transaction: tasks of the gang leave the room that they claim while they wait. Tasks of other gangs
+        that leave theirs meanwhile are returned, with their rows: they are to be put back."""
+        return [one for policy in self._policies.values() for one in policy.lift(transaction, gang)]
+
+    def take(
+        self, placer: Placer, transaction: Transaction, gang: GangState, later: Sequence[Task] = ()
+    ) -> list[tuple[Task, int]]:
+        """The same, and its tasks, with pods of `later` waves, are placed where nodes are reserved for them (R7)."""
+        lifted = self.lift(transaction, gang)
+        for policy in self._policies.values():
+            policy.take(placer, transaction, gang, later)
+        return lifted
+
     def every(self) -> Iterator[Claim]:
         """All claims that set room aside."""
         for kind, claims in self._claims.items():
@@ -161,6 +221,33 @@ class ClaimRegistry(Feature):
         """When the first claim expires, or the first slot whose pod was not recreated in time."""
         ends = [claim.until_ns for claim in self.every() if claim.until_ns]
         return min([*ends, *self._recreating.values()], default=None)
+
+    # ---- points of the protocol
+
+    def sign(self, gang: GangState) -> Hashable:
+        """A gang with room of its own is equal to no other. Its priority decides which closed nodes it uses (R5)."""
+        if any(gang.key in self._claims[kind] for kind, policy in self._policies.items() if not policy.is_shared):
+            return Unsignable(tuple(self.closing.of(gang).items()))
+        return gang.priority if self.closing else 0
+
+    def separates_run_times(self) -> bool:
+        return bool(self.closing)
+
+    def constrains_by_order(self) -> bool:
+        return bool(self.closing)
+
+    def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
+        if any(one.reason == RESERVED for one in why.reasons):
+            for other in self.closing.gangs():
+                if other is not gang:
+                    yield other, "has nodes reserved that it could use"
+
+    def about_room(self, gang: GangState) -> Iterator[str]:
+        yield from self.notes_of(gang)
+        reserved = self.closing.of(gang)
+        nodes = sorted({*reserved.values(), *(task.node for task in self.nominated(gang))})
+        if nodes:
+            yield f"room {'is reserved' if reserved else 'is being freed'} for it on {listed(nodes, 5)}"
 
     # ---- made and ended
 
@@ -250,13 +337,13 @@ class ClaimRegistry(Feature):
         given_up = [one for gang in recorded for one in self._adopt(gang, now_ns)]
         for gang, kind in given_up:
             if not gang.ready():
-                self._end_of_group(gang, kind, Ending(self._policies[kind].ended, _NO_LONGER_HOLDS))
+                self._end_of_group(gang, kind, Ending(kind.ended, _NO_LONGER_HOLDS))
         self._is_first_cycle = False
         for kind, policy in self._policies.items():
-            everything = self._state.events.any_of(policy.reviewed_on)
+            everything = self._state.events.any_of(policy.reviewed_on())
             claims = self.all(kind) if kind.sets_room_aside else self._of_gangs(dirty, kind)
             for claim in claims:
-                is_changed = any(mate.key in dirty for mate in self.group(claim.gang))
+                is_changed = any(mate.key in dirty for mate in self._groups.mates(claim.gang))
                 is_due = (
                     0 < claim.until_ns <= now_ns or self._recreating.get((claim.gang.key, kind), now_ns + 1) <= now_ns
                 )
@@ -265,7 +352,7 @@ class ClaimRegistry(Feature):
 
     def _changed_with(self, gangs: Iterable[GangState]) -> list[GangState]:
         """Which gangs of their groups changed: whether claims still help depends on those that are satisfied, too."""
-        found = {mate.key: mate for gang in gangs for mate in self.group(gang) if mate.key in self._state.dirty}
+        found = {mate.key: mate for gang in gangs for mate in self._groups.mates(gang) if mate.key in self._state.dirty}
         return list(found.values())
 
     def _of_gangs(self, keys: Iterable[GangKey], kind: ClaimKind) -> list[Claim]:
@@ -278,16 +365,17 @@ class ClaimRegistry(Feature):
             if (gang.key, kind) in self._written:
                 continue
             if (gang.key, kind) in self._not_removed:
-                self.write(gang, kind, self._policies[kind].ended, "the claim has ended; its record is removed")
+                self.write(gang, kind, kind.ended, "the claim has ended; its record is removed")
                 continue
             if not self._is_first_cycle and self._before_refusal.pop((gang.key, kind), None) != record:
                 self.write(gang, kind, RECORD_REMOVED, f"{kind.annotation} was not written by this scheduler")
                 continue
             self._written[gang.key, kind] = _Written(gang.status.claim_home, record)
             named = claim_records.with_nodes(record, self._state.nodes.rows)
-            claim = self._policies[kind].adopt(gang, named, now_ns) if kind in self.adopted_kinds else None
+            policy = self._policies.get(kind)
+            claim = policy.adopt(gang, named, now_ns) if policy is not None else None
             if claim is None:
-                self.write(gang, kind, self._policies[kind].ended, _NO_LONGER_HOLDS)
+                self.write(gang, kind, kind.ended, _NO_LONGER_HOLDS)
                 yield gang, kind
             else:
                 self._store(claim)
@@ -312,14 +400,15 @@ class ClaimRegistry(Feature):
             claim.priority = gang.priority
             return
         for mate in self._end_of_group(gang, claim.kind, ending):
-            wave = self.of(mate, ClaimKind.WAVE)
-            if claim.kind is ClaimKind.PREEMPT and wave is not None:
-                self._review(wave, now_ns)  # room for later waves was freed with it
+            for freed in (self.of(mate, kind) for kind in policy.frees):
+                if freed is not None:
+                    self._review(freed, now_ns)
 
     def _end_of_group(self, gang: GangState, kind: ClaimKind, ending: Ending) -> list[GangState]:
         """Ends a gang's claim that no longer helps. What is reserved or freed for gangs that start together ends as a
         whole (R7, P3). Returns these gangs."""
-        gangs = self.mates(gang) if kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT) else [gang]
+        policy = self._policies.get(kind)
+        gangs = self._groups.partners(gang) if policy is not None and policy.ends_with_unit else [gang]
         for mate in gangs:
             self.end(mate, kind, *ending)
         return gangs

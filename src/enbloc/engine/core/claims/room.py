@@ -90,3 +90,15 @@ def replace_placeholders(
         free.remove(placeholder)
         taken.append(placeholder)
     return taken
+
+
+def is_beyond_queue(state: State, gang: GangState, asked: Mapping[int, int]) -> bool:
+    """Whether a gang's queue could not use what is asked for even if it used nothing else."""
+    queues, queue = state.queues, state.queue_of(gang)
+    for place in queue.ancestors:
+        if any(asked.get(column, 0) > limit for column, limit in place.limits.items()):
+            return True
+    if not queues.guarantees:
+        return False
+    totals, kept = state.nodes.totals(), queues.guaranteed_to_others(queue)
+    return any(kept[column] and amount > int(totals[column]) - int(kept[column]) for column, amount in asked.items())

@@ -6,7 +6,7 @@ A `PlacementRequest` is computed from the gang's counts at the moment it is aske
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -151,3 +151,15 @@ def waits_for(gang: GangState) -> PlacementRequest:
         return PlacementRequest(gang, lost)
     request = request_of(gang)
     return request._replace(needed=[*lost, *request.needed]) if lost else request
+
+
+def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:
+    """Whether a gang's minima would be reached with `more` tasks by role, and what earlier waves lost be replaced. Each
+    wave is a gang of its own (D3): it is enough to replace that where the present one lacks pods."""
+    lost = Counter(task.role for task in replacements(gang))
+    if lost and (gang.missing() or any(more.get(role, 0) < count for role, count in lost.items())):
+        return all(more.get(role, 0) >= count for role, count in lost.items())
+    counts = gang.found_by_role()
+    for role, count in more.items():
+        counts[role] = counts.get(role, 0) + count
+    return gang.short_of(counts) <= 0 and all(counts.get(role, 0) >= least for role, least in gang.minima().items())

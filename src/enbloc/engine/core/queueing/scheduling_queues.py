@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.feature import Feature, Features
 from enbloc.engine.core.ordering import Order
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, QueueEntries, SchedulingQueue, Signature
 from enbloc.engine.core.queueing.wake_rules import Wakers, at_admission, at_placement
@@ -39,10 +39,11 @@ _OF_ATTEMPTS = frozenset(
 
 
 class SchedulingQueues(Feature):
-    def __init__(self, state: State, groups: Groups, reporter: Reporter, *, evicts: bool) -> None:
+    def __init__(self, state: State, groups: Groups, reporter: Reporter, features: Features, *, evicts: bool) -> None:
         self._state = state
         self._groups = groups
         self._reporter = reporter
+        self._features = features
         self._evicts = evicts
         """Whether preempt or reclaim run: then a pod that was placed may be evicted for a gang at admission (M6)."""
         self._entries = QueueEntries()
@@ -54,8 +55,6 @@ class SchedulingQueues(Feature):
         """Gangs that `allocate` serves."""
         self.best_effort = SchedulingQueue(self._entries)
         """Gangs whose tasks request nothing: `backfill` serves them."""
-        self.after_attempt: Callable[[GangState], None] = lambda gang: None
-        """Called for every gang that was attempted in vain for the first time; set by the engine."""
 
     def all(self) -> tuple[SchedulingQueue, SchedulingQueue, SchedulingQueue]:
         return (self.admission, self.placement, self.best_effort)
@@ -143,7 +142,7 @@ class SchedulingQueues(Feature):
         fresh = queue.sleep(equivalence, diagnosis, self._helpers(queue, equivalence))
         equivalence.wakes_on = self._wakes_on(queue, equivalence)
         for gang in fresh:
-            self.after_attempt(gang)
+            self._features.attempted(gang)
         for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
             self._wait(gang, diagnosis.of(gang), of_gang)
             alone = gang.satisfied or queue is self.admission  # gangs of a group are enqueued one by one

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
+from enbloc.engine.core.feature import Features
 from enbloc.engine.core.placement.attempt import runs
 from enbloc.engine.core.placement.domains import PINS, part_of
 from enbloc.engine.core.placement.request import request_of
 from enbloc.engine.core.queueing.scheduling_queue import Signature
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, Task, pending_tasks
-from enbloc.engine.features.reserve.reservations import Reservations
 
 
 class RequestShape(NamedTuple):
@@ -43,11 +43,10 @@ def times_of(state: State, tasks: Sequence[Task]) -> tuple[int | None, ...]:
     return tuple(dict.fromkeys(task.run_time_ns for task in tasks)) if state.timed else ()
 
 
-def own_facts(gang: GangState, wanted: Sequence[Task], reservations: Reservations) -> Hashable:
+def own_facts(gang: GangState, wanted: Sequence[Task]) -> Hashable:
     """The rest of the signature of a gang that is alone in its class: its labels, which filters of other pods may
-    select, and its reserved nodes."""
-    labels = tuple(tuple(sorted(task.labels.items())) for task in wanted)
-    return gang.key, labels, tuple(reservations.of(gang).items())
+    select."""
+    return gang.key, tuple(tuple(sorted(task.labels.items())) for task in wanted)
 
 
 def place_of(gang: GangState) -> Hashable:
@@ -61,7 +60,7 @@ def place_of(gang: GangState) -> Hashable:
     return gang.spec.topology, own, nodes
 
 
-def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, reservations: Reservations) -> Signature:
+def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, features: Features) -> Signature:
     """Of gangs that start together. `holds`: whether their group is NonStrict, and complete, which gangs decide that
     are not among them."""
     classes: dict[int, None] = {}
@@ -72,7 +71,8 @@ def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, reservatio
         request = request_of(gang, waiting)
         wanted = [*request.needed, *(request.rest if request.short else ())]
         free = tuple(sorted(gang.spec.min_free_resources.items()))
-        own, asked = own_facts(gang, wanted, reservations), asked_by(state, gang, wanted)
+        own = (own_facts(gang, wanted), features.sign(gang))
+        asked = asked_by(state, gang, wanted)
         facts.append((own, free, asked.parts, len(request.needed), request.short, times_of(state, wanted)))
     return Signature((holds, *facts), tuple(classes))
 

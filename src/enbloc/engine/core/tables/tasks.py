@@ -367,3 +367,8 @@ def pending_tasks(gang: GangState) -> list[Task]:
     pending = [task for task in gang.tasks.values() if task.status in WAITS and task.ours]
     pending.sort(key=_ORDER)
     return pending
+
+
+def held_tasks(gang: GangState) -> list[Task]:
+    """The tasks of a gang that are held (K6)."""
+    return [task for task in gang.tasks.values() if task.status is TaskStatus.HELD] if gang.total_held else []

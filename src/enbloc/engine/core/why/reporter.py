@@ -45,11 +45,16 @@ class _Reported:
 
 class Reporter(Feature):
     def __init__(
-        self, state: State, decide: Callable[[Decision], None], surplus: Callable[[GangState], Set[str]]
+        self,
+        state: State,
+        decide: Callable[[Decision], None],
+        surplus: Callable[[GangState], Set[str]],
+        features: Features,
     ) -> None:
         """`surplus`: the UIDs of pending tasks that a gang does not need to start."""
         self._state = state
         self._decide = decide
+        self._features = features
         self._surplus = surplus
         self._reported: dict[GangKey, _Reported] = {}
         self._impossibilities = Impossibilities(state)
@@ -60,8 +65,6 @@ class Reporter(Feature):
         """Gangs that say the same as before of other numbers of pods, or behind another gang."""
         self._pods = Rewrites()
         """The same of their pods."""
-        self.features = Features()
-        """Those of the engine; set by it."""
 
     def gang_gone(self, gang: GangState) -> None:
         self._reported.pop(gang.key, None)
@@ -222,11 +225,11 @@ class Reporter(Feature):
 
     def _completion(self, gang: GangState, why: Diagnosis) -> Callable[[str], str]:
         """What is added to each message of the gang: it has one for each role, and what is added is the same."""
-        added = [f"; {note}" for note in self.features.explain(gang, why.reason)]
+        added = [f"; {note}" for note in self._features.explain(gang, why.reason)]
         if proved := self._impossibilities.of(gang, why.reason):
             added.append(f". {proved}")
         evicted = gang.spec.observed.evicted
-        added += [f"; {one}" for one in ([evicted] if evicted else []) + [*self.features.about_room(gang)]]
+        added += [f"; {one}" for one in ([evicted] if evicted else []) + [*self._features.about_room(gang)]]
 
         def complete(message: str) -> str:
             for one in added:
@@ -282,7 +285,7 @@ class Reporter(Feature):
                     tuple(why.reasons),
                     gang.spec.queue,
                     gang.priority,
-                    self.features.expected_start(gang),
+                    self._features.expected_start(gang),
                 )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.ordering import GangOrder, Order
 from enbloc.engine.core.state.gang_table import GangDemand
 from enbloc.engine.core.tables.queues import Queue, QueueTree
 from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.features.admission.awaited_room import AwaitedRoom
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
@@ -39,7 +41,7 @@ class AwaitedPods(Feature):
         """By queue and column: what the pods that are awaited will use."""
         self._due_ns: int | None = None
 
-    def cycle_begins(self, now_ns: int) -> None:
+    def time_passes(self, now_ns: int) -> None:
         self._now_ns = now_ns
         self._due_ns = None
 
@@ -54,8 +56,19 @@ class AwaitedPods(Feature):
         awaited = self._demand.enqueued(gang) and gang.missing()
         self._set(gang, gang.spec.queue if awaited else "")
 
+    def enqueued(self, gang: GangState) -> None:
+        if gang.missing():
+            self.update(gang)
+
+    def held_back(self, gang: GangState) -> None:
+        """No gang waits for the pods of one that is not in line (G8, N1, S8)."""
+        self._set(gang, "")
+
     def gang_gone(self, gang: GangState) -> None:
         self._set(gang, "")
+
+    def keeps_room(self, cycle: Cycle) -> AwaitedRoom:
+        return AwaitedRoom(cycle, self)
 
     def _set(self, gang: GangState, queue: str) -> None:
         known = self._queue_of.get(gang.key, "")
@@ -90,12 +103,12 @@ class AwaitedPods(Feature):
         """Queues with gangs whose pods are awaited."""
         return self._gangs.keys()
 
-    def in_queue(self, queue: str) -> list[GangState]:
+    def in_line(self, queue: str) -> list[GangState]:
         return list(self._gangs.get(queue, {}).values())
 
-    def block_surplus(self, queue: str, order: Order) -> bool:
+    def not_now(self, queue: str, order: Order) -> bool:
         """G3: whether surplus of this order waits for the pods of a gang that comes before it; for a bounded time."""
-        for gang in self.in_queue(queue):
+        for gang in self.in_line(queue):
             since_ns = gang.status.enqueued_at_ns
             if since_ns is None or self._now_ns >= since_ns + PODS_WITHIN_NS or self._order(gang) >= order:
                 continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from enbloc.engine.core.claims.placeholders import make_placeholders
 from enbloc.engine.core.cycle import Cycle
@@ -19,12 +20,16 @@ from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Request
 from enbloc.engine.core.tables.tasks import GangState
 
+if TYPE_CHECKING:
+    from enbloc.engine.features.admission.awaited_pods import AwaitedPods
+
 
 class AwaitedRoom:
     """Placed in a transaction that is kept while gangs of one priority are attempted, and rolled back after that."""
 
-    def __init__(self, cycle: Cycle) -> None:
+    def __init__(self, cycle: Cycle, awaited: AwaitedPods) -> None:
         self._cycle = cycle
+        self._awaited = awaited
         self._transaction = Transaction(cycle.state)
         self._above: list[GangState] = []
         self._uses: Counter[tuple[str, Request]] = Counter()
@@ -32,7 +37,7 @@ class AwaitedRoom:
 
     def take_for(self, gang: GangState) -> bool:
         """Takes the room that this gang must leave to others; whether there is any."""
-        above = self._cycle.parts.awaited.above(gang.priority)
+        above = self._awaited.above(gang.priority)
         if above != self._above:
             self._transaction.rollback()
             self._above = above

@@ -44,7 +44,7 @@ class Deadlines(Feature):
         deadline_ns = self._at_ns.get(gang.key)
         return deadline_ns is not None and deadline_ns <= self._now_ns
 
-    def cycle_begins(self, now_ns: int) -> None:
+    def time_passes(self, now_ns: int) -> None:
         self._now_ns = now_ns
         while (key := self._heap.pop_due(now_ns)) is not None:
             if key in self._state.gangs:

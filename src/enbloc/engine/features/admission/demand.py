@@ -33,7 +33,7 @@ class QueueDemand(Feature):
         """Gangs that were attempted with pods since they were enqueued: their minResources no longer count as
         enqueued (M6)."""
 
-    def cycle_begins(self, now_ns: int) -> None:
+    def time_passes(self, now_ns: int) -> None:
         self._now_ns = now_ns
         for key, gang in list(self._counting.items()):
             if self._until_ns[key] <= now_ns:
@@ -48,10 +48,11 @@ class QueueDemand(Feature):
         self._counting.pop(gang.key, None)
         self._attempted.discard(gang.key)
 
-    def note_enqueued(self, gang: GangState) -> None:
-        """The gang is enqueued in this cycle."""
+    def enqueued(self, gang: GangState) -> None:
         self._until_ns[gang.key] = self._now_ns + self._within_ns
         self._attempted.discard(gang.key)
+        if gang.missing():
+            self.update(gang)
 
     def gang_read(self, gang: GangState) -> None:
         self.update(gang)
@@ -75,7 +76,7 @@ class QueueDemand(Feature):
             wanted[column] = wanted.get(column, 0) + amount
         self._state.demand.set(gang, wanted, amounts if counts else {})
 
-    def note_attempt(self, gang: GangState) -> None:
+    def attempted(self, gang: GangState) -> None:
         """The gang was attempted with the tasks that exist: it no longer counts as enqueued and untried (M6)."""
         if gang.tasks:
             self._attempted.add(gang.key)

@@ -7,14 +7,18 @@ from typing import NamedTuple
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.queue_loop import serve_all
 from enbloc.engine.core.tables.resources import PODS, Ints, total
-from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.tables.tasks import GangState, held_tasks
 from enbloc.engine.core.why.diagnosis import INSUFFICIENT, Diagnosis, shown
 from enbloc.engine.decisions import Reason
+from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.deadlines import Deadlines
 from enbloc.engine.features.admission.demand import PREEMPTING, RECLAIMING, STARVING
+from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.rules import ByShare
+from enbloc.engine.features.reserve.starvation import Starvation
 
 
 def run(cycle: Cycle) -> None:
@@ -41,21 +45,31 @@ def run(cycle: Cycle) -> None:
 def _wake_by_shares(cycle: Cycle) -> None:
     """Shares have changed, and with them what may be reclaimed (M6, G9): gangs are looked at again if their queue is
     below its share and another one is above. And so is what awaited pods of other queues count for (S4)."""
-    waiting, awaited = cycle.queues.admission, set(cycle.parts.awaited.queues())
+    waiting, awaited = cycle.queues.admission, set(cycle.features.get(AwaitedPods).queues())
     if not waiting.equivalences() or not (awaited or cycle.config.runs("reclaim")):
         return
-    if not cycle.evictions.note_shares():
+    if not cycle.features.get(EvictionHistory).note_shares():
         return
     if awaited:
         waiting.wake(lambda equivalence: bool(awaited - {equivalence.queue}))
     if not cycle.config.runs("reclaim"):
         return
     queues = cycle.state.queues
-    giving = map(queues.get, {name for name, _ in cycle.evictions.evictable.cells()})
+    giving = map(queues.get, {name for name, _ in cycle.features.get(EvictionHistory).evictable.cells()})
     if any(queue.children or queues.above_share(queue) for queue in giving):
         taking = map(queues.get, waiting.queues())
         names = {queue.name for queue in taking if queue.children or queues.below_share(queue)}
         waiting.wake(lambda equivalence: equivalence.queue in names)
+
+
+class Admission(Feature):
+    """Gangs with minResources wait until these could be met."""
+
+    def gates(self, gang: GangState) -> bool:
+        return gang.spec.min_resources is not None
+
+    def why_gated(self, cycle: Cycle, gang: GangState) -> Diagnosis | None:
+        return refusal(cycle, gang)
 
 
 def refusal(cycle: Cycle, gang: GangState) -> Diagnosis | None:
@@ -83,15 +97,16 @@ def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[
     deadlines = cycle.features.find(Deadlines)
     if deadlines is not None and deadlines.has_passed(gang):
         yield STARVING, Freed(None, may_exceed_cluster=True)
-    if cycle.parts.starvation.is_starving(gang):
+    starvation = cycle.features.find(Starvation)
+    if starvation is not None and starvation.is_starving(gang):
         yield STARVING, Freed(None)
     if gang.spec.never_preempts:
         return
     if cycle.config.runs("preempt") and cycle.config.enabled("priority", "preemptable"):
-        queue = gang.spec.queue
-        lower = [cell for cell in cycle.evictions.evictable.cells() if cell[0] == queue and cell[1] < gang.priority]
+        queue, evictable = gang.spec.queue, cycle.features.get(EvictionHistory).evictable
+        lower = [cell for cell in evictable.cells() if cell[0] == queue and cell[1] < gang.priority]
         if lower:
-            freed = dict(enumerate(cycle.evictions.evictable.freed(lower).sum(axis=1).tolist()))
+            freed = dict(enumerate(evictable.freed(lower).sum(axis=1).tolist()))
             yield PREEMPTING, Freed(freed, freed)
     if cycle.config.runs("reclaim"):
         found = _reclaimable(cycle, gang)
@@ -102,11 +117,16 @@ def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[
 def _reclaimable(cycle: Cycle, gang: GangState) -> dict[int, int]:
     """What other queues use beyond their deserved share and reclaim could free, by column."""
     asked = cycle.state.resources.amounts(gang.spec.min_resources or {})
-    rules = ByShare(cycle.state, cycle.evictions, [gang], asked)
+    history = cycle.features.get(EvictionHistory)
+    rules = ByShare(cycle.state, history, [gang], asked)
     found: dict[int, int] = {}
     for name in {queue for queue, _ in rules.cells()}:
         queue = cycle.state.queues.get(name)
-        freed = cycle.evictions.evictable.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
+        freed = (
+            cycle.features.get(EvictionHistory)
+            .evictable.freed([cell for cell in rules.cells() if cell[0] == name])
+            .sum(axis=1)
+        )
         for column in asked:
             if column < len(freed):
                 excess = max(0, int(queue.used[column] - queue.deserved[column]))
@@ -160,9 +180,9 @@ def _insufficient_free(
     queues = cycle.state.queues
     queues.update_deserved(cycle.state.foreign_room.shared())
     enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(cycle.state.queue_of(gang))
-    beyond_share = cycle.parts.awaited.beyond_share(cycle.state.queue_of(gang), queues)
-    reserved = cycle.claims.reservations.kept_from(gang, cycle.now_ns)
-    held = total([task.cls.request for mate in cycle.groups.mates(gang) for task in cycle.claims.holds.of(mate)])
+    beyond_share = cycle.features.get(AwaitedPods).beyond_share(cycle.state.queue_of(gang), queues)
+    reserved = cycle.claims.closing.kept_from(gang, cycle.now_ns)
+    held = total([task.cls.request for mate in cycle.groups.mates(gang) for task in held_tasks(mate)])
     for column, amount in asked.items():
         taken = (int(used[column]) if column < len(used) else 0) + int(enqueued[column]) - beyond_share[column]
         taken += int(reserved[column]) if column < len(reserved) else 0

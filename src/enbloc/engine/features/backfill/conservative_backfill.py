@@ -18,6 +18,7 @@ from enbloc.engine.core.ordering import Order
 from enbloc.engine.core.placement.attempt import Placer, attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import request_of
+from enbloc.engine.core.run_times import ENDLESS
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Ints, total
@@ -25,7 +26,6 @@ from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.features.backfill.easy_backfill import releases_of
 from enbloc.engine.features.backfill.expected_start import Start
 from enbloc.engine.features.backfill.free_profile import FreeProfile
-from enbloc.engine.features.reserve.reservations import ENDLESS
 from enbloc.gangs.model import GangKey
 
 PLANNED: Final = 100

@@ -21,15 +21,15 @@ from enbloc.engine.core.placement.attempt import Placer, attempt, runs
 from enbloc.engine.core.placement.constraints import Constraints, Shadow
 from enbloc.engine.core.placement.request import is_surplus, request_of
 from enbloc.engine.core.queueing.scheduling_queue import Head, SchedulingQueue
-from enbloc.engine.core.run_times import end_of
+from enbloc.engine.core.run_times import ENDLESS, end_of
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools, Ints
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
+from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.backfill.expected_start import Amounts, ExpectedStarts, Start
-from enbloc.engine.features.reserve.reservations import ENDLESS
 from enbloc.gangs.model import GangKey
 
 Kept = dict[int, tuple[tuple[int, int], ...]]
@@ -109,10 +109,12 @@ class EasyBackfill(Feature):
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         if queue is cycle.queues.placement:
-            self._note(gang, is_put_off=failure.lacks_room and bool(cycle.parts.awaited.above(gang.priority)))
+            self._note(
+                gang, is_put_off=failure.lacks_room and bool(cycle.features.get(AwaitedPods).above(gang.priority))
+            )
         return False
 
-    def post_bind(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+    def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
         if queue is cycle.queues.placement:
             self._note(gang, is_put_off=False)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from enbloc.engine.core.claims.closed_nodes import ClosedNodes
 from enbloc.engine.core.feature import Feature
-from enbloc.engine.core.run_times import start_of
+from enbloc.engine.core.run_times import ENDLESS, start_of
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.decisions import Decision, Expect
 from enbloc.engine.events import EventKind
-from enbloc.engine.features.reserve.reservations import ENDLESS, Reservations
 from enbloc.gangs.model import GangKey
 
 Amounts = dict[int, int]
@@ -27,9 +27,9 @@ class Start(NamedTuple):
 
 
 class ExpectedStarts(Feature):
-    def __init__(self, state: State, reservations: Reservations, decide: Callable[[Decision], None]) -> None:
+    def __init__(self, state: State, closing: ClosedNodes, decide: Callable[[Decision], None]) -> None:
         self._state = state
-        self._reservations = reservations
+        self._closing = closing
         self._decide = decide
         self._now_ns = 0
         self._published: dict[GangKey, int] = {}
@@ -44,7 +44,7 @@ class ExpectedStarts(Feature):
         self._now_ns = now_ns
 
     def gangs_read(self) -> bool:
-        if self._reservations:
+        if self._closing:
             self.forecast(self._now_ns)
         return False
 
@@ -56,12 +56,12 @@ class ExpectedStarts(Feature):
     def forecast(self, now_ns: int) -> None:
         """Forecasts when gangs with reservations could start: pods that end before that may use their nodes."""
         self._forget()
-        nodes, due_ns = self._state.nodes, self._reservations.due_ns
-        for gang in self._reservations.gangs():
-            rows = [nodes.rows[node] for node in self._reservations.of(gang).values() if node in nodes.rows]
+        nodes, due_ns = self._state.nodes, self._closing.due_ns
+        for gang in self._closing.gangs():
+            rows = [nodes.rows[node] for node in self._closing.of(gang).values() if node in nodes.rows]
             if gang.key in due_ns and not (nodes.stamp[rows] > self._forecast_version.get(gang.key, -1)).any():
                 continue
-            start_ns, was_ns = start_of(self._state, self._reservations, gang, now_ns), due_ns.get(gang.key)
+            start_ns, was_ns = start_of(self._state, self._closing, gang, now_ns), due_ns.get(gang.key)
             due_ns[gang.key] = start_ns
             self._forecast_version[gang.key] = nodes.version
             if was_ns is not None and start_ns > was_ns:
@@ -82,13 +82,13 @@ class ExpectedStarts(Feature):
             self._state.events.add(EventKind.FORECAST_CHANGED)
         self._forget()
         for key, start in heads.values():
-            if key not in self._reservations.due_ns:  # the forecast of reserved nodes is more exact
+            if key not in self._closing.due_ns:  # the forecast of reserved nodes is more exact
                 self._publish(key, start.shadow_time_ns, now_ns)
 
     def _forget(self) -> None:
         """Withdraws the start of gangs that neither have a reservation nor are first in a queue."""
         heads = {key for key, _ in self._heads.values()}
-        for key in [key for key in self._published if key not in self._reservations.due_ns and key not in heads]:
+        for key in [key for key in self._published if key not in self._closing.due_ns and key not in heads]:
             self._drop(key)
             self._changes[key] = None
 
@@ -98,7 +98,7 @@ class ExpectedStarts(Feature):
             self._published[key] = start_ns
             self._changes[key] = start_ns if start_ns != ENDLESS else None
 
-    def cycle_ends(self) -> None:
+    def cycle_ends(self, now_ns: int) -> None:
         """Published at the end, since a reservation may have been replaced within it."""
         changes, self._changes = self._changes, {}
         for key, start_ns in changes.items():

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from enbloc.engine.core.run_times import ENDLESS
 from enbloc.engine.core.tables.resources import Ints
 from enbloc.engine.features.backfill.easy_backfill import Releases
-from enbloc.engine.features.reserve.reservations import ENDLESS
 
 STEPS: Final = 256
 

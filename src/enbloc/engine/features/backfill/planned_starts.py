@@ -50,7 +50,7 @@ class PlannedStarts(Feature):
             self._in(cycle).of(gang.spec.queue).add(_gangs(equivalence) if equivalence is not None else [])
         return False
 
-    def post_bind(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+    def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
         if queue is cycle.queues.placement and self._before is not None:
             self._in(cycle).note_bound(gang, self._before)
 

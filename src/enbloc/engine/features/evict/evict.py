@@ -22,11 +22,16 @@ from enbloc.engine.core.placement.request import PlacementRequest, replacements,
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.tables.tasks import GangState, TaskStatus
+from enbloc.engine.core.tables.tasks import GangState, TaskStatus, held_tasks
+from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.awaited_room import AwaitedRoom
+from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
+from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.lower_priority import LowerPriorityClaim, lower_priority_claims
+from enbloc.engine.features.evict.nominations import Nominations
 from enbloc.engine.features.evict.planner import Plan, Planner
 from enbloc.engine.features.evict.rules import Rules
+from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 
@@ -48,7 +53,7 @@ def evict_for_all(
     for one in (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences()):
         gang = _first_for_minima(one)
         if gang is not None:
-            (failed if cycle.evictions.has_failed(action, gang) else fresh).append(one)
+            (failed if cycle.features.get(EvictionHistory).has_failed(action, gang) else fresh).append(one)
     if not fresh:
         return
     # By the shares that queues have now: evictions change these.
@@ -73,12 +78,12 @@ def evict_for_all(
 def put_off_for_awaited_pods(cycle: Cycle) -> Callable[[GangState], bool]:
     """Whether room is left to pods of higher priority that are being created: the gang is tried in the next cycle,
     which follows when they exist (G8)."""
-    known: dict[tuple[GangKey, ...], bool] = {}
+    awaited, known = cycle.features.get(AwaitedPods), dict[tuple[GangKey, ...], bool]()
 
     def put_off(gang: GangState) -> bool:
-        above = tuple(one.key for one in cycle.parts.awaited.above(gang.priority))
+        above = tuple(one.key for one in awaited.above(gang.priority))
         if above and above not in known:
-            known[above] = AwaitedRoom(cycle).is_left_by(gang)
+            known[above] = AwaitedRoom(cycle, awaited).is_left_by(gang)
         return bool(above) and known[above]
 
     return put_off
@@ -109,10 +114,10 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
     """Whether room was found, or is being freed, for the gang."""
     group = cycle.groups.of(gang)
     unit = cycle.intake.unit(group) if group is not None and not gang.satisfied else [gang]
-    if not unit or cycle.evictions.has_failed(action, gang):
+    if not unit or cycle.features.get(EvictionHistory).has_failed(action, gang):
         return False
     claims = cycle.claims
-    if any(claims.nominations.of(one) for one in unit):
+    if any(claims.nominated(one) for one in unit):
         return False
     if any(cycle.intake.claim_obstacle(one) for one in unit):
         return False  # it could not start even with the room (P3)
@@ -120,7 +125,7 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
     for asked in (requests, _one_lost_member(requests)):
         if _try_evictions(cycle, unit, asked, action, rules_of, releases_claims):
             return True
-    cycle.evictions.note_failed(action, gang)
+    cycle.features.get(EvictionHistory).note_failed(action, gang)
     return False
 
 
@@ -149,7 +154,7 @@ def _try_evictions(
         return False
     lower: list[LowerPriorityClaim] = []
     if releases_claims:
-        lower = lower_priority_claims(cycle.claims, cycle.groups, cycle.order, cycle.evictions, unit)
+        lower = lower_priority_claims(cycle, unit)
     if lower and _try_releasing_claims(cycle, unit, lower):
         return True
     rules = rules_of(cycle, unit, requests)
@@ -178,7 +183,7 @@ def _constraints(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerP
 
 def _lower_reservations(cycle: Cycle, unit: Sequence[GangState]) -> list[LowerPriorityClaim]:
     """R5: a gang is not bound by reservations of lower priority, where it could not start otherwise."""
-    lower = lower_priority_claims(cycle.claims, cycle.groups, cycle.order, cycle.evictions, unit)
+    lower = lower_priority_claims(cycle, unit)
     return [one for one in lower if one.kind is ClaimKind.RESERVE]
 
 
@@ -192,7 +197,7 @@ def _plan_without_holds(
     """A plan that places held pods anew: where they are held they may be in the way of their own group."""
     transaction = Transaction(cycle.state)
     for gang in unit:
-        for task in cycle.claims.holds.of(gang):
+        for task in held_tasks(gang):
             transaction.lift(task)
     plan = _plan(cycle, unit, rules, _requests(cycle, unit), lower, constraints)
     transaction.rollback()
@@ -223,7 +228,7 @@ def _requests(cycle: Cycle, unit: Sequence[GangState]) -> list[PlacementRequest]
 
 def _with_later(cycle: Cycle, gang: GangState) -> PlacementRequest:
     """What a gang needs and has no room for: its minima, and the later waves that start with it (D5)."""
-    request, waves = request_of(gang), cycle.claims.waves
+    request, waves = request_of(gang), cycle.features.get(Waves)
     return request._replace(needed=waves.without_room(gang, request.needed), later=waves.later_tasks(gang))
 
 
@@ -245,7 +250,7 @@ def _plan(
     asked = _min_resources(cycle, unit)
     best: tuple[tuple[int, ...], Plan] | None = None
     for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
-        planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, within, cycle.groups)
+        planner = Planner(cycle.state, cycle.placer, cycle.features.get(EvictionHistory), rules, within, cycle.groups)
         plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
         if plan is not None and (best is None or planner.harm < best[0]):
             best = (planner.harm, plan)
@@ -304,25 +309,26 @@ def _carry_out(
 ) -> bool:
     """The room is claimed for all gangs before any pod leaves it (P3), or it cannot be recorded (R1)."""
     victims = sorted({task.gang.key for task in plan.victims})  # each gang may outlive the others
-    evicted = [claim for gang in unit if (claim := cycle.claims.evicted.claim(gang, victims)) is not None]
+    evicted = [claim for gang in unit if (claim := cycle.features.get(EvictedGangs).claim(gang, victims)) is not None]
     claims = [claim for gang in unit for claim in _claims_to_make(cycle, gang, plan)]
     if not cycle.claims.check_records([*claims, *evicted], ending={ClaimKind.RESERVE}):
         return False
     for one in _of_use(lower, plan):
         one.release(cycle.claims, cycle.titles, unit[0])
     for gang in unit:
-        cycle.claims.reservations.end(gang, "ReservationEnded", "room is being freed for it")
+        cycle.claims.end(gang, ClaimKind.RESERVE, "ReservationEnded", "room is being freed for it")
     for claim in claims:
         if claim.kind is ClaimKind.WAVE:
-            cycle.claims.waves.make_being_freed(claim)
+            cycle.features.get(Waves).make_being_freed(claim)
         else:
-            cycle.claims.nominations.make(claim, _evicted_for(cycle, plan, claim.gang))
+            cycle.features.get(Nominations).make(claim, _evicted_for(cycle, plan, claim.gang))
     for gang in unit:
-        cycle.claims.evicted.add(gang, victims)
+        cycle.features.get(EvictedGangs).add(gang, victims)
     reason = "Preempted" if action == "preempt" else "Reclaimed"
+    history = cycle.features.get(EvictionHistory)
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.status is TaskStatus.BOUND, f"{task} cannot be evicted; {task.gang.story}"
-        cycle.evictions.evict(task, unit[0], reason, f"makes room for {cycle.titles.of(unit[0], task.namespace)}")
+        history.evict(task, unit[0], reason, f"makes room for {cycle.titles.of(unit[0], task.namespace)}")
     return True
 
 
@@ -330,8 +336,8 @@ def _claims_to_make(cycle: Cycle, gang: GangState, plan: Plan) -> list[Claim]:
     """Room that is freed for a gang, and for its later waves."""
     places = [(task, node) for task, node in plan.places if task.gang is gang]
     later = [(task, node) for task, node in plan.places if task.gang is not gang and task.gang.key == gang.key]
-    claims = [cycle.claims.waves.being_freed(gang, later, cycle.now_ns)] if later else []
-    return [*claims, cycle.claims.nominations.claim(gang, places)] if places else claims
+    claims = [cycle.features.get(Waves).being_freed(gang, later, cycle.now_ns)] if later else []
+    return [*claims, cycle.features.get(Nominations).claim(gang, places)] if places else claims
 
 
 def _evicted_for(cycle: Cycle, plan: Plan, gang: GangState) -> str:

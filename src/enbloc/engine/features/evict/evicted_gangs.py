@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from enbloc.engine.core.claims.claim import Claim, Ending
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.claim import Claim
+from enbloc.engine.core.claims.registry import ClaimPolicy
 from enbloc.engine.core.tables.tasks import GangState
-from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.gangs.claim_records import EVICTED_GANGS, ClaimKind, Record, digest_of
 from enbloc.gangs.model import GangKey
 
 
-class EvictedGangs:
+class EvictedGangs(ClaimPolicy):
     kind = ClaimKind.EVICTED
-    ended = "EvictionsForgotten"
     used = "EvictionsForgotten"
-    reviewed_on: frozenset[EventKind] = frozenset()
+    is_shared = True
 
-    def __init__(self, claims: ClaimRegistry) -> None:
-        self._claims = claims
+    def reviewed_on(self) -> frozenset[EventKind]:
+        return frozenset()
 
     def has(self, gang: GangState, victim: GangKey) -> bool:
         """Whether pods of the victim were evicted for the gang."""
@@ -49,22 +47,10 @@ class EvictedGangs:
 
     # ---- policy
 
-    def occupy(self, claim: Claim) -> None:
-        """No room is set aside."""
-
-    def vacate(self, claim: Claim) -> None:
-        """No room was set aside."""
-
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         claim = Claim(gang, self.kind, ())
         claim.evicted = record.evicted or ()
         return claim if claim.evicted else None
-
-    def is_used(self, claim: Claim) -> bool:
-        return False
-
-    def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
-        return None
 
 
 def _digest(key: GangKey) -> str:

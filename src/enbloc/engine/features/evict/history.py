@@ -35,7 +35,7 @@ class EvictionHistory(Feature):
     retried_on = BEYOND_ROOM
 
     def __init__(
-        self, state: State, decide: Callable[[Decision], None], immunity: Immunity, evicted: EvictedFor
+        self, state: State, decide: Callable[[Decision], None], immunity: Immunity, evicted: EvictedFor | None
     ) -> None:
         self._state = state
         self.evicted = evicted
@@ -75,6 +75,10 @@ class EvictionHistory(Feature):
         """A gang changed, or was placed."""
         self.retry(gang)
         self.surplus.update(gang)
+
+    def reserve(self, gangs: Sequence[GangState]) -> None:
+        for gang in gangs:
+            self.update(gang)
 
     def gang_gone(self, gang: GangState) -> None:
         self.retry(gang)
@@ -149,7 +153,7 @@ class EvictionHistory(Feature):
 
     def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
         """P3: a gang that was evicted for another one never preempts that one in turn."""
-        return self.evicted.has(other, gang.key)
+        return self.evicted is not None and self.evicted.has(other, gang.key)
 
     def in_turn(self, unit: Sequence[GangState], tasks: Iterable[Task]) -> bool:
         """Whether one of the gangs that start together was evicted for the gang of one of these tasks."""

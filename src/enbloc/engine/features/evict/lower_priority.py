@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from enbloc.engine.core.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.core.claims.claim import Claim
-from enbloc.engine.core.ordering import GangOrder
-from enbloc.engine.core.state.groups import Groups
+from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.features.evict.history import EvictionHistory
+from enbloc.engine.features.groups.holds import Holds
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 
@@ -57,23 +57,17 @@ class LowerPriorityClaim(NamedTuple):
             elif task.status is _STATUS_BY.get(self.kind):
                 transaction.lift(task)
 
-    def release(self, claims: ClaimsOfAllKinds, titles: Titles, by: GangState) -> None:
+    def release(self, claims: ClaimRegistry, titles: Titles, by: GangState) -> None:
         """Released for a gang of higher priority."""
         for claim in self.claims:
             title = titles.of(by, claim.gang.key.namespace)
             claims.end(claim.gang, self.kind, RELEASED[self.kind], f"released for {title}, of higher priority")
 
 
-def lower_priority_claims(
-    claims: ClaimsOfAllKinds,
-    groups: Groups,
-    order: GangOrder,
-    evictions: EvictionHistory,
-    unit: Sequence[GangState],
-) -> list[LowerPriorityClaim]:
+def lower_priority_claims(cycle: Cycle, unit: Sequence[GangState]) -> list[LowerPriorityClaim]:
     """The claims that could be released for gangs that start together: lowest priority first, then last in order."""
     priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
-    own = {gang.key for gang in unit}
+    claims, history, own = cycle.claims, cycle.features.get(EvictionHistory), {gang.key for gang in unit}
     queue = unit[0].spec.queue
 
     def is_lower(claim: Claim) -> bool:
@@ -82,14 +76,16 @@ def lower_priority_claims(
             return False
         if claim.kind is ClaimKind.PREEMPT and gang.spec.queue != queue:
             return False  # room that was reclaimed for another queue is that queue's by its share
-        return not any(evictions.was_evicted_by(one, gang) for one in unit)  # no gang takes it back (P3)
+        return not any(history.was_evicted_by(one, gang) for one in unit)  # no gang takes it back (P3)
 
     found: list[LowerPriorityClaim] = []
     for kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT, ClaimKind.WAVE):
         found += [LowerPriorityClaim(kind, (claim,)) for claim in claims.all(kind) if is_lower(claim)]
-    for group in claims.holds.holders():
-        held = [claims.of(gang, ClaimKind.HOLD) or Claim(gang, ClaimKind.HOLD, ()) for gang in groups.gangs(group)]
+    for group in cycle.features.get(Holds).holders():
+        held = [
+            claims.of(gang, ClaimKind.HOLD) or Claim(gang, ClaimKind.HOLD, ()) for gang in cycle.groups.gangs(group)
+        ]
         if all(map(is_lower, held)):
             found.append(LowerPriorityClaim(ClaimKind.HOLD, tuple(held)))
-    found.sort(key=lambda one: order(one.gang), reverse=True)
+    found.sort(key=lambda one: cycle.order(one.gang), reverse=True)
     return sorted(found, key=lambda one: one.gang.priority)

@@ -10,35 +10,39 @@ from collections import Counter
 from collections.abc import Sequence
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pending_slots
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
 from enbloc.engine.core.claims.room import will_fit
+from enbloc.engine.core.placement.request import reaches_minima
+from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
-from enbloc.engine.features.reserve.reservations import reaches_minima
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.listing import listed
 
 
-class Nominations:
+class Nominations(ClaimPolicy):
     kind = ClaimKind.PREEMPT
-    ended = "PreemptionAbandoned"
     used = "PreemptionSucceeded"
-    reviewed_on = ALL_KINDS
+    nominates = True
+    ends_with_unit = True
+    frees = (ClaimKind.WAVE,)
 
-    def __init__(self, state: State, claims: ClaimRegistry, evicted: EvictedGangs) -> None:
-        self._state = state
-        self._claims = claims
+    def __init__(self, state: State, claims: ClaimRegistry, groups: Groups, evicted: EvictedGangs) -> None:
+        super().__init__(state, claims)
+        self._groups = groups
         self._evicted = evicted
 
-    def of(self, gang: GangState) -> list[Task]:
-        """The nominated tasks of a gang."""
-        claim = self._claims.of(gang, self.kind)
-        return [task for task in claim.tasks if task.status is TaskStatus.NOMINATED] if claim is not None else []
+    def reserve(self, gangs: Sequence[GangState]) -> None:
+        for gang in gangs:
+            self.note_room_left(gang)
+
+    def post_bind(self, gang: GangState, *, commits: bool) -> None:
+        if gang.ready() or not self._claims.nominated(gang):
+            self._claims.end(gang, self.kind, "PreemptionSucceeded", "its pods are bound")
 
     def claim(self, gang: GangState, places: Sequence[tuple[Task, str]]) -> Claim:
         """A claim for tasks on these nodes, to be made before the victims leave."""
@@ -53,8 +57,8 @@ class Nominations:
         other gangs that are nominated there, and whose room is still to be freed, are taken off too, and returned: the
         room that is there already was not freed for them (P3)."""
         nodes = self._state.nodes
-        own = {task.node: nodes.rows[task.node] for task in self.of(gang)}
-        for task in self.of(gang):
+        own = {task.node: nodes.rows[task.node] for task in self._claims.nominated(gang)}
+        for task in self._claims.nominated(gang):
             transaction.lift(task)
         aside = [(task, row) for name, row in own.items() for task in self._to_be_freed(name)]
         for task, _ in aside:
@@ -68,7 +72,7 @@ class Nominations:
         waiting = [task for task in there if task.status is TaskStatus.NOMINATED] if leaving else []
         found: list[Task] = []
         for gang in {task.gang.key: task.gang for task in waiting}.values():
-            mates = self._claims.mates(gang)
+            mates = self._groups.partners(gang)
             used = total(
                 task.cls.request for task in leaving if any(self._evicted.has(one, task.gang.key) for one in mates)
             )
@@ -103,15 +107,15 @@ class Nominations:
             if slot.task is not None and slot.task.status is not TaskStatus.NOMINATED:
                 del claim.slots[slot.name]
         if claim.gang.status.finished or not claim.slots:
-            return Ending(self.ended, "no pod of the gang waits for the room")
+            return Ending(self.kind.ended, "no pod of the gang waits for the room")
         if obstacle is not None:
-            return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
+            return Ending(self.kind.ended, f"the gang cannot start: {obstacle.message}")
         if not self._reaches_minima(claim):
-            return Ending(self.ended, "the gang needs more than the room that is being freed for it")
+            return Ending(self.kind.ended, "the gang needs more than the room that is being freed for it")
         if not self._has_later_waves(claim.gang):
-            return Ending(self.ended, "room is not set aside any more for all pods of its later waves")
+            return Ending(self.kind.ended, "room is not set aside any more for all pods of its later waves")
         if unfit := sorted({task.node for task in claim.tasks if not will_fit(self._state, task, task.node)}):
-            return Ending(self.ended, f"its pods will not fit once terminating pods are gone: {listed(unfit, 8)}")
+            return Ending(self.kind.ended, f"its pods will not fit once terminating pods are gone: {listed(unfit, 8)}")
         return None
 
     def _reaches_minima(self, claim: Claim) -> bool:

@@ -9,6 +9,7 @@ from enbloc.engine.core.placement.request import PlacementRequest
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.features.evict import preempt_by_order
 from enbloc.engine.features.evict.evict import evict_for_all
+from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.rules import ByPriority
 
 
@@ -31,7 +32,7 @@ def _have_victims(cycle: Cycle) -> Callable[[GangState], bool]:
         nonlocal lowest
         if lowest is None:
             lowest = {}
-            for queue, priority in cycle.evictions.evictable.cells():
+            for queue, priority in cycle.features.get(EvictionHistory).evictable.cells():
                 lowest[queue] = min(priority, lowest.get(queue, priority))
         return gang.priority > lowest.get(gang.spec.queue, gang.priority)
 
@@ -41,4 +42,4 @@ def _have_victims(cycle: Cycle) -> Callable[[GangState], bool]:
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:
     priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
     asks_nothing = all(task.cls.best_effort for request in requests for task in request.everything)
-    return ByPriority(cycle.evictions, unit, priority, best_effort_only=asks_nothing)
+    return ByPriority(cycle.features.get(EvictionHistory), unit, priority, best_effort_only=asks_nothing)

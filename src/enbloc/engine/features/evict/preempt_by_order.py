@@ -24,6 +24,9 @@ from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.features.evict.evict import put_off_for_awaited_pods
 from enbloc.engine.features.evict.evictable import is_evictable
+from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
+from enbloc.engine.features.evict.history import EvictionHistory
+from enbloc.engine.features.evict.nominations import Nominations
 from enbloc.units import SECOND
 
 LEFT_ALONE_NS: Final = SECOND
@@ -49,11 +52,11 @@ def _serve(cycle: Cycle, name: str) -> None:
     waiting = _waiting(cycle, name)
     running = _running(cycle, name) if waiting else []
     gangs = (frozenset(gang.key for gang in waiting), frozenset(gang.key for gang in running))
-    if not waiting or not running or cycle.evictions.packed.get(name) == gangs:
+    if not waiting or not running or cycle.features.get(EvictionHistory).packed.get(name) == gangs:
         return
-    if any(cycle.claims.nominations.of(gang) for gang in waiting):
+    if any(cycle.claims.nominated(gang) for gang in waiting):
         return  # room is being freed already
-    cycle.evictions.packed[name] = gangs
+    cycle.features.get(EvictionHistory).packed[name] = gangs
     packed = _pack(cycle, waiting, running)
     if packed.starts:
         _carry_out(cycle, packed)
@@ -84,7 +87,7 @@ def _may_move(cycle: Cycle, gang: GangState) -> bool:
 
 
 def _may_leave(cycle: Cycle, task: Task) -> bool:
-    evictions = cycle.evictions
+    evictions = cycle.features.get(EvictionHistory)
     if not is_evictable(task, evictions.immunity) or cycle.state.budgets.of(task) or not evictions.may_go(task):
         return False
     until_ns = (task.since_ns if task.since_ns is not None else cycle.now_ns) + LEFT_ALONE_NS
@@ -145,16 +148,16 @@ def _spots(places: Sequence[tuple[Task, int]]) -> Counter[tuple[int, int]]:
 
 def _carry_out(cycle: Cycle, packed: _Packed) -> None:
     first = packed.starts[0][0]
-    evicted = cycle.claims.evicted.claim(first, (gang.key for gang in packed.leaves))
-    claims = [cycle.claims.nominations.claim(gang, places) for gang, places in packed.starts]
+    evicted = cycle.features.get(EvictedGangs).claim(first, (gang.key for gang in packed.leaves))
+    claims = [cycle.features.get(Nominations).claim(gang, places) for gang, places in packed.starts]
     if not cycle.claims.check_records([*claims, *([evicted] if evicted else ())]):
         return
     for claim in claims:
         gangs = cycle.titles.listed(packed.leaves, claim.gang.key.namespace)
-        cycle.claims.nominations.make(claim, f"pods of {gangs} are evicted for it")
-    cycle.claims.evicted.add(first, (gang.key for gang in packed.leaves))
+        cycle.features.get(Nominations).make(claim, f"pods of {gangs} are evicted for it")
+    cycle.features.get(EvictedGangs).add(first, (gang.key for gang in packed.leaves))
     for gang in packed.leaves:
         why = f"makes room for {cycle.titles.of(first, gang.key.namespace)}, which has less left to do"
         for task in sorted(gang.tasks.values(), key=lambda task: task.order):
             if task.status is TaskStatus.BOUND:
-                cycle.evictions.evict(task, first, "Preempted", why)
+                cycle.features.get(EvictionHistory).evict(task, first, "Preempted", why)

@@ -9,6 +9,7 @@ from enbloc.engine.core.placement.request import PlacementRequest
 from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.features.evict.evict import evict_for_all
+from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.rules import ByShare
 
 
@@ -20,5 +21,5 @@ def run(cycle: Cycle) -> None:
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByShare | None:
     asked = total(task.cls.request for request in requests for task in request.everything)
-    rules = ByShare(cycle.state, cycle.evictions, unit, asked)
+    rules = ByShare(cycle.state, cycle.features.get(EvictionHistory), unit, asked)
     return rules if rules.cells() else None

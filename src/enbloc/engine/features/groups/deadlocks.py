@@ -20,7 +20,7 @@ from enbloc.engine.core.ordering import Order
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.tables.tasks import GangState, held_tasks
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.core.why.released import released_note, what_was_released
 from enbloc.gangs.claim_records import ClaimKind
@@ -82,10 +82,10 @@ def _claimants(cycle: Cycle) -> list[Party]:
 def _has_its_room(cycle: Cycle, gang: GangState) -> bool:
     """Whether what is nominated or reserved for a gang is free already: other pods do not keep it waiting."""
     state = cycle.state
-    if not all(still_fits(state, task, task.node) for task in cycle.claims.nominations.of(gang)):
+    if not all(still_fits(state, task, task.node) for task in cycle.claims.nominated(gang)):
         return False
     rows, free = state.nodes.rows, state.nodes.free
-    reserved = [(task, rows.get(node)) for task, node in cycle.claims.reservations.tasks_of(gang)]
+    reserved = [(task, rows.get(node)) for task, node in cycle.claims.closing.tasks_of(gang)]
     return all(
         row is not None and all(free[column, row] >= amount for column, amount in task.cls.request)
         for task, row in reserved
@@ -136,10 +136,10 @@ def _fits_if(cycle: Cycle, party: Party, released: Sequence[Party]) -> bool:
     transaction = Transaction(cycle.state)
     gone = [gang for one in released if one is not party for gang in one]
     for gang in (*gone, *party):
-        for task in cycle.claims.holds.of(gang):
+        for task in held_tasks(gang):
             transaction.lift(task)
     for gang in gone:
-        for task in cycle.claims.nominations.of(gang):
+        for task in cycle.claims.nominated(gang):
             transaction.lift(task)
     constraints = cycle.constraints(unit[0], frozenset(gang.key for gang in gone))
     fits = group is None or too_little_free(cycle, group) is None

@@ -6,35 +6,53 @@ are annotated as timed out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pending_slots
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
 from enbloc.engine.core.claims.room import still_fits
 from enbloc.engine.core.state.groups import Group, Groups
 from enbloc.engine.core.state.state import State
-from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks
+from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.decisions import TimeOut
-from enbloc.engine.events import ALL_KINDS
+from enbloc.engine.core.why.reporter import Reporter
+from enbloc.engine.decisions import Decision, TimeOut
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.listing import plural
 
 
-class Holds:
+class Holds(ClaimPolicy):
     kind = ClaimKind.HOLD
-    ended = "HoldReleased"
     used = "HoldBound"
-    reviewed_on = ALL_KINDS
+    is_shared = True
 
-    def __init__(self, state: State, groups: Groups, claims: ClaimRegistry) -> None:
-        self._state = state
+    def __init__(
+        self,
+        state: State,
+        claims: ClaimRegistry,
+        groups: Groups,
+        reporter: Reporter,
+        decide: Callable[[Decision], None],
+    ) -> None:
+        super().__init__(state, claims)
         self._groups = groups
-        self._claims = claims
+        self._reporter = reporter
+        self._decide = decide
 
-    def of(self, gang: GangState) -> list[Task]:
-        """The tasks of a gang that are held."""
-        return [task for task in gang.tasks.values() if task.status is TaskStatus.HELD] if gang.total_held else []
+    def time_out(self, now_ns: int) -> bool:
+        """Groups whose time is up say so, and their pods are annotated (K8); what they release may help others."""
+        expired = self.expire(now_ns)
+        for mark in expired:
+            gang = self._state.gangs[mark.gang]
+            also = [gang.tasks[uid] for _, _, uid in mark.pods]
+            self._reporter.report(gang, diagnosis.timed_out(gang), of_gang=True, also=also)
+            self._decide(mark)
+        return bool(expired)
+
+    def reserve(self, gangs: Sequence[GangState]) -> None:
+        for gang in gangs:
+            self.note_room_left(gang)
 
     def holders(self) -> list[Group]:
         """Groups that hold pods."""
@@ -94,9 +112,9 @@ class Holds:
         for gang in self._groups.gangs(group):
             self._claims.end(gang, self.kind, reason, message)
 
-    def take(self, gang: GangState) -> list[Task]:
+    def bind_held(self, gang: GangState) -> list[Task]:
         """The gang is complete: its held tasks are assumed where they are."""
-        held = self.of(gang)
+        held = held_tasks(gang)
         for task in held:
             self._state.assume_held(task)
         return held
@@ -163,11 +181,11 @@ class Holds:
         """Only the slots that no longer help are released: the clock runs on, and other members may be held."""
         group = self._groups.of(claim.gang)
         if group is None:
-            return Ending(self.ended, "the gang waits for no other gang")
+            return Ending(self.kind.ended, "the gang waits for no other gang")
         if claim.held and not group.holds:
-            return Ending(self.ended, "its group has a Strict gang, and holds nothing")
+            return Ending(self.kind.ended, "its group has a Strict gang, and holds nothing")
         if not claim.held and group.holds:
-            return Ending(self.ended, "its group is NonStrict: its clock starts with the first held pod")
+            return Ending(self.kind.ended, "its group is NonStrict: its clock starts with the first held pod")
         slots = [(slot.task, slot) for slot in claim.slots.values() if slot.task is not None]
         for task, slot in sorted(slots, key=lambda one: one[0].order, reverse=True):  # of too many the last leave (O2)
             if task.status is not TaskStatus.HELD:

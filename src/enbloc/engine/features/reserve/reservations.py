@@ -9,106 +9,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pod_slots
 from enbloc.engine.core.claims.placeholders import make_placeholders
-from enbloc.engine.core.claims.registry import ClaimRegistry
-from enbloc.engine.core.claims.room import passes_filters
+from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
+from enbloc.engine.core.claims.room import is_beyond_queue, passes_filters, take_reserved
+from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.domain_choices import is_together
-from enbloc.engine.core.placement.request import needed_members, replacements
+from enbloc.engine.core.placement.request import needed_members, reaches_minima
+from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
-from enbloc.engine.core.tables.resources import Bools, Ints, total
+from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS, BEYOND_ROOM, EventKind
 from enbloc.gangs.claim_records import ClaimKind, Record
-from enbloc.gangs.model import GangKey
 from enbloc.listing import listed, plural
 
-ENDLESS = 2**63 - 1
-"""The due time of a reservation behind pods of unknown run time."""
 
-
-class Reservations:
+class Reservations(ClaimPolicy):
     kind = ClaimKind.RESERVE
-    ended = "ReservationEnded"
     used = "ReservationUsed"
+    closes_nodes = True
+    ends_with_unit = True
+    notes_need_a_start = True
 
-    def __init__(self, state: State, claims: ClaimRegistry) -> None:
-        self._state = state
-        self._claims = claims
-        self._gangs_on: dict[str, dict[GangKey, int]] = {}
-        """Node → gangs that reserve it, and with how many slots."""
-        self.due_ns: dict[GangKey, int] = {}
-        """When each gang's reservation is due: the gang could start then (see `forecast`)."""
-        self.version = 0
-        """Goes up with every change."""
-        self._mask: tuple[tuple[int, int, int], Bools] | None = None
-
-    def __bool__(self) -> bool:
-        return self._claims.has(self.kind)
-
-    def of(self, gang: GangState) -> Mapping[str, str]:
-        """Task UID → node."""
-        claim = self._claims.of(gang, self.kind)
-        return claim.places if claim is not None else {}
-
-    def tasks_of(self, gang: GangState) -> list[tuple[Task, str]]:
-        """Each task that nodes are reserved for, pods of later waves included, and its node."""
-        claim = self._claims.of(gang, self.kind)
-        slots = claim.slots.values() if claim is not None else ()
-        return [(slot.task, slot.node) for slot in slots if slot.task is not None]
-
-    def gangs(self) -> list[GangState]:
-        return [claim.gang for claim in self._claims.all(self.kind)]
-
-    def nodes(self) -> set[str]:
-        """All nodes that hold reservations."""
-        return set(self._gangs_on)
-
-    def lower_than(self, priority: int) -> frozenset[GangKey]:
-        """Gangs of lower priority that reserve nodes."""
-        return frozenset(gang.key for gang in self.gangs() if gang.priority < priority)
-
-    def nodes_of_others(self, exclude: frozenset[GangKey]) -> set[str]:
-        """Nodes that hold reservations of gangs that are not in `exclude`."""
-        return {node for node, keys in self._gangs_on.items() if any(key not in exclude for key in keys)}
-
-    def on(self, node: str, exclude: frozenset[GangKey] = frozenset()) -> Mapping[int, int]:
-        """The sum of what is reserved on a node, by column; the gangs in `exclude` aside."""
-        found: list[Task] = []
-        for key in self._gangs_on.get(node, ()):
-            if key in exclude:
-                continue
-            gang = self._state.gangs.get(key)
-            claim = self._claims.of(gang, self.kind) if gang is not None else None
-            if claim is not None:
-                found += [slot.task for slot in claim.slots.values() if slot.node == node and slot.task is not None]
-        return total(task.cls.request for task in found)
-
-    def since(self, node: str, exclude: frozenset[GangKey]) -> int | None:
-        """When the oldest reservation on a node was made, the gangs in `exclude` aside; `None`: there is none."""
-        gangs = [self._state.gangs.get(key) for key in self._gangs_on.get(node, ()) if key not in exclude]
-        claims = [self._claims.of(gang, self.kind) for gang in gangs if gang is not None]
-        return min((claim.clock_ns for claim in claims if claim is not None), default=None)
-
-    def kept_from(self, gang: GangState, now_ns: int) -> Ints:
-        """The free room, by column, on nodes that other gangs reserve and that the gang may not use: those are not of
-        lower priority (R5), and it would run past the time when their reservations are due."""
-        nodes, run_time_ns = self._state.nodes, gang.run_time_ns
-        own = self.lower_than(gang.priority) | {gang.key}
-        rows = [
-            nodes.rows[node]
-            for node, keys in self._gangs_on.items()
-            if node in nodes.rows
-            and any(
-                key not in own and (run_time_ns is None or self.due_ns.get(key, 0) < now_ns + run_time_ns)
-                for key in keys
-            )
-        ]
-        found: Ints = np.maximum(nodes.free[:, rows], 0).sum(axis=1)
-        return found
+    def __init__(self, state: State, claims: ClaimRegistry, groups: Groups) -> None:
+        super().__init__(state, claims)
+        self._groups = groups
+        self.closing = claims.closing
 
     def condition_ready(self, gang: GangState) -> bool:
         """R2: occupied plus reserved tasks reach the minima, by role and in total."""
@@ -118,36 +47,6 @@ class Reservations:
         if any(counts[role] < template.count for role, template in later.items()):
             return False  # a whole-job gang starts with room for all its waves (D5)
         return reaches_minima(gang, counts)
-
-    # ---- closed nodes
-
-    def closed_to(
-        self, gang: GangState, task: Task, now_ns: int | None, exclude: frozenset[GangKey] = frozenset()
-    ) -> Bools | None:
-        """R5: the rows that other gangs reserve. BestEffort tasks may use any; so may a task that ends before the
-        reservation is due, where `now_ns` is given (R8)."""
-        if not self._gangs_on or task.cls.best_effort:
-            return None
-        ends_ns = None if now_ns is None or task.run_time_ns is None else now_ns + task.run_time_ns
-        if ends_ns is None and self._claims.of(gang, self.kind) is None and not exclude:
-            return self._all_rows()
-        found = np.zeros(self._state.nodes.count, np.bool_)
-        for node, keys in self._gangs_on.items():
-            row = self._state.nodes.rows.get(node)
-            others = [key for key in keys if key != gang.key and key not in exclude]
-            if row is None or not others:
-                continue
-            found[row] = ends_ns is None or any(self.due_ns.get(key, 0) < ends_ns for key in others)
-        return found
-
-    def _all_rows(self) -> Bools:
-        nodes = self._state.nodes
-        at = (self.version, nodes.moves, nodes.count)
-        if self._mask is None or self._mask[0] != at:
-            mask = np.zeros(nodes.count, np.bool_)
-            mask[[nodes.rows[node] for node in self._gangs_on if node in nodes.rows]] = True
-            self._mask = (at, mask)
-        return self._mask[1]
 
     # ---- made and ended
 
@@ -165,28 +64,22 @@ class Reservations:
     def end(self, gang: GangState, reason: str, message: str) -> None:
         self._claims.end(gang, self.kind, reason, message)
 
+    def post_bind(self, gang: GangState, *, commits: bool) -> None:
+        if commits or gang.ready():
+            self.end(gang, "ReservationUsed", "its pods are bound")
+        else:
+            self._drop_used(gang)
+
     # ---- policy
 
     def occupy(self, claim: Claim) -> None:
-        if self._claims.of(claim.gang, self.kind) is not claim:
-            return  # a pod that was recreated takes its slot: the node is reserved already
-        for slot in claim.slots.values():
-            gangs = self._gangs_on.setdefault(slot.node, {})
-            gangs[claim.gang.key] = gangs.get(claim.gang.key, 0) + 1
-        self.version += 1
+        self.closing.occupy(claim)
 
     def vacate(self, claim: Claim) -> None:
-        key = claim.gang.key
-        for slot in claim.slots.values():
-            gangs = self._gangs_on[slot.node]
-            gangs[key] -= 1
-            if not gangs[key]:
-                del gangs[key]
-            if not gangs:
-                del self._gangs_on[slot.node]
-        self.due_ns.pop(key, None)
-        self.version += 1
-        self._state.events.add(EventKind.NODES_REOPENED)
+        self.closing.vacate(claim)
+
+    def take(self, placer: Placer, transaction: Transaction, gang: GangState, later: Sequence[Task]) -> None:
+        take_reserved(placer, transaction, gang, self.closing.of(gang), later)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         nodes = pod_slots(gang, record)
@@ -200,7 +93,6 @@ class Reservations:
         claim.clock_ns = min(record.clock_ns or now_ns, now_ns)
         return claim if slots else None
 
-    @property
     def reviewed_on(self) -> frozenset[EventKind]:
         """What other queues are guaranteed and do not use bounds what its queue may use (V4)."""
         return ALL_KINDS if self._state.queues.guarantees else BEYOND_ROOM
@@ -213,22 +105,22 @@ class Reservations:
         gang = claim.gang
         self._drop_unneeded(claim)
         if gang.status.finished:
-            return Ending(self.ended, "the gang has finished")
+            return Ending(self.kind.ended, "the gang has finished")
         if obstacle is not None:
-            return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
+            return Ending(self.kind.ended, f"the gang cannot start: {obstacle.message}")
         slots = claim.slots.values()
         if left := [slot.name for slot in slots if slot.task is not None and not slot.waits]:
-            return Ending(self.ended, f"pods with a reserved node do not wait any more: {listed(left, 8)}")
+            return Ending(self.kind.ended, f"pods with a reserved node do not wait any more: {listed(left, 8)}")
         own = self._with_members(gang)
         if unfit := sorted({slot.node for slot in slots if not self._holds(slot, own)}):
-            return Ending(self.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
-        if gang.is_constrained and not is_together(self._state, gang, self.of(gang)):
-            return Ending(self.ended, "reserved nodes are in different domains now")
+            return Ending(self.kind.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
+        if gang.is_constrained and not is_together(self._state, gang, self.closing.of(gang)):
+            return Ending(self.kind.ended, "reserved nodes are in different domains now")
         if is_beyond_queue(self._state, gang, total(task.cls.request for task in claim.tasks)):
-            return Ending(self.ended, f"its pods request more than queue {gang.spec.queue} may use")
+            return Ending(self.kind.ended, f"its pods request more than queue {gang.spec.queue} may use")
         recreating = sum(slot.task is None for slot in claim.slots.values())
         if not recreating and not self.condition_ready(gang):
-            return Ending(self.ended, "the pods with reserved nodes are too few for the gang's minimum")
+            return Ending(self.kind.ended, "the pods with reserved nodes are too few for the gang's minimum")
         return None
 
     def _drop_unneeded(self, claim: Claim) -> None:
@@ -238,7 +130,7 @@ class Reservations:
         unneeded += absent if absent and self.condition_ready(claim.gang) else _beyond_minima(claim)
         self._drop(claim, unneeded)
 
-    def drop_used(self, gang: GangState) -> None:
+    def _drop_used(self, gang: GangState) -> None:
         """Some of its lost members were replaced: the nodes of the others stay closed."""
         claim = self._claims.of(gang, self.kind)
         if claim is not None:
@@ -254,8 +146,8 @@ class Reservations:
         """Node → what is reserved there for gangs that start together, and what members have there that these need: no
         room that will come free (R4)."""
         tasks: dict[str, list[Task]] = {}
-        for mate in self._claims.mates(gang):
-            for task, node in [*self.tasks_of(mate), *((task, task.node) for task in needed_members(mate))]:
+        for mate in self._groups.partners(gang):
+            for task, node in [*self.closing.tasks_of(mate), *((task, task.node) for task in needed_members(mate))]:
                 tasks.setdefault(node, []).append(task)
         return {node: total(task.cls.request for task in on_node) for node, on_node in tasks.items()}
 
@@ -268,7 +160,7 @@ class Reservations:
         if not passes_filters(self._state, slot.task, slot.node):
             return False
         row = nodes.rows[slot.node]
-        sums = (self.on(slot.node), own[slot.node])
+        sums = (self.closing.on(slot.node), own[slot.node])
         return all(amount <= nodes.allocatable[column, row] for amounts in sums for column, amount in amounts.items())
 
 
@@ -291,27 +183,3 @@ def _beyond_minima(claim: Claim) -> list[Slot]:
             counts[task.role] -= 1
             found.append(slot)
     return found
-
-
-def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:
-    """Whether a gang's minima would be reached with `more` tasks by role, and what earlier waves lost be replaced. Each
-    wave is a gang of its own (D3): it is enough to replace that where the present one lacks pods."""
-    lost = Counter(task.role for task in replacements(gang))
-    if lost and (gang.missing() or any(more.get(role, 0) < count for role, count in lost.items())):
-        return all(more.get(role, 0) >= count for role, count in lost.items())
-    counts = gang.found_by_role()
-    for role, count in more.items():
-        counts[role] = counts.get(role, 0) + count
-    return gang.short_of(counts) <= 0 and all(counts.get(role, 0) >= least for role, least in gang.minima().items())
-
-
-def is_beyond_queue(state: State, gang: GangState, asked: Mapping[int, int]) -> bool:
-    """Whether a gang's queue could not use what is asked for even if it used nothing else."""
-    queues, queue = state.queues, state.queue_of(gang)
-    for place in queue.ancestors:
-        if any(asked.get(column, 0) > limit for column, limit in place.limits.items()):
-            return True
-    if not queues.guarantees:
-        return False
-    totals, kept = state.nodes.totals(), queues.guaranteed_to_others(queue)
-    return any(kept[column] and amount > int(totals[column]) - int(kept[column]) for column, amount in asked.items())

@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 
 from enbloc.engine.core.claims.claim import Claim
 from enbloc.engine.core.claims.placeholders import is_claim
+from enbloc.engine.core.claims.room import is_beyond_queue
 from enbloc.engine.core.cycle import Cycle, Turn
 from enbloc.engine.core.placement.attempt import runs, walk
 from enbloc.engine.core.placement.constraints import UNCONSTRAINED
 from enbloc.engine.core.placement.domain_choices import domain_choices
-from enbloc.engine.core.placement.request import needed_members, request_of, waits_for
+from enbloc.engine.core.placement.request import needed_members, reaches_minima, request_of, waits_for
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.tables.resources import CPU, MEMORY, PODS, Bools, Request, total
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.engine.events import EventKind
+from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts
-from enbloc.engine.features.reserve.reservations import is_beyond_queue, reaches_minima
+from enbloc.engine.features.reserve.reservations import Reservations
+from enbloc.engine.features.reserve.starvation import Starvation
+from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
@@ -51,24 +55,24 @@ def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
     if _higher_order_was_scheduled(cycle, unit[0]):
         cycle.state.events.add(EventKind.RESERVE_DEFERRED)
         return
-    if cycle.parts.awaited.above(unit[0].priority):
+    if cycle.features.get(AwaitedPods).above(unit[0].priority):
         return  # G8: pods of a gang of higher priority are being created; a cycle follows when they exist
-    lower = cycle.claims.reservations.lower_than(min(gang.priority for gang in unit))
+    lower = cycle.claims.closing.lower_than(min(gang.priority for gang in unit))
     plan = _Plan(cycle, lower)
     places = plan.places(unit)
     if places is None:
-        cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+        cycle.features.get(Starvation).note_failed(unit[0], _facts(cycle, unit))
         _report(cycle, unit, _why_not(cycle, unit))
         return
     claims = _claims_to_make(cycle, unit, places)
     if not cycle.claims.check_records(claims):
-        cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+        cycle.features.get(Starvation).note_failed(unit[0], _facts(cycle, unit))
         _report(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
         return
     _report(cycle, unit, "")
     _end_those_taken_over(cycle, plan, lower, unit[0])
     for claim in claims:
-        cycle.claims.reservations.make(claim)
+        cycle.features.get(Reservations).make(claim)
 
 
 def _claims_to_make(cycle: Cycle, unit: Sequence[GangState], places: Sequence[tuple[Task, int]]) -> list[Claim]:
@@ -77,14 +81,13 @@ def _claims_to_make(cycle: Cycle, unit: Sequence[GangState], places: Sequence[tu
     for gang in unit:
         of_gang = [(task, names[row]) for task, row in places if task.gang.key == gang.key]
         if of_gang:
-            found.append(cycle.claims.reservations.claim(gang, of_gang, cycle.now_ns))
+            found.append(cycle.features.get(Reservations).claim(gang, of_gang, cycle.now_ns))
     return found
 
 
 def _why_not(cycle: Cycle, unit: Sequence[GangState]) -> str:
     """R6: what gangs say that need more nodes than may be reserved; empty: something else keeps them waiting."""
-    reservations = cycle.claims.reservations
-    everyone = frozenset(gang.key for gang in reservations.gangs())
+    everyone = frozenset(gang.key for gang in cycle.claims.closing.gangs())
     bounded, unbounded = _Plan(cycle, everyone), _Plan(cycle, everyone, percent=100)
     if bounded.places(unit) is not None or unbounded.places(unit) is None:
         return ""
@@ -112,15 +115,15 @@ def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], 
         if not plan.try_keeping(mates):
             for mate in mates:
                 message = f"its nodes are reserved for {cycle.titles.of(by, mate.key.namespace)}, of higher priority"
-                cycle.claims.reservations.end(mate, "ReservationEnded", message)
+                cycle.features.get(Reservations).end(mate, "ReservationEnded", message)
 
 
 def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> None:
     """R5: a gang of higher priority was placed on nodes that are reserved for lower ones. The slots there are given up;
     their tasks are reserved for elsewhere at once, or the reservation ends."""
     taken = {task.node for gang in by for task in gang.tasks.values() if task.status is TaskStatus.ASSUMED}
-    taken |= {task.node for gang in by for task in cycle.claims.waves.of(gang)}
-    reservations = cycle.claims.reservations
+    taken |= {task.node for gang in by for task in cycle.features.get(Waves).of(gang)}
+    reservations = cycle.features.get(Reservations)
     gangs = [cycle.state.gangs[key] for key in lower if key in cycle.state.gangs]
     for gang in sorted(gangs, key=cycle.order.across_queues):
         claim = cycle.claims.of(gang, ClaimKind.RESERVE)
@@ -143,7 +146,7 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
     """Starving units whose attempt failed, the highest in order first; gangs that start together are one unit. Settled
     ones are among them if another is not: once nodes are taken over for that one they may be so no longer (R3)."""
     found: dict[int, list[GangState]] = {}
-    for gang in cycle.parts.starvation.gangs.values():
+    for gang in cycle.features.get(Starvation).gangs.values():
         group = cycle.groups.of(gang) if not gang.satisfied else None
         unit = cycle.intake.unit(group) if group is not None else [gang]
         equivalence = cycle.queues.equivalence_of(unit[0]) if unit else None
@@ -157,13 +160,13 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
 
 def _is_settled(cycle: Cycle, unit: Sequence[GangState]) -> bool:
     """Whether nodes are reserved for all that the unit needs, or could not be and no fact that bears on it changed."""
-    if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
+    if cycle.features.get(Starvation).has_failed(unit[0], _facts(cycle, unit)):
         return True
-    return all(cycle.claims.reservations.condition_ready(gang) for gang in unit)
+    return all(cycle.features.get(Reservations).condition_ready(gang) for gang in unit)
 
 
 def _may_reserve(cycle: Cycle, unit: Sequence[GangState]) -> bool:
-    if any(cycle.claims.nominations.of(gang) for gang in unit):
+    if any(cycle.claims.nominated(gang) for gang in unit):
         return False  # victims are being evicted for it already
     return not is_blocked(cycle, unit[0]) and not any(cycle.intake.claim_obstacle(gang) for gang in unit)
 
@@ -182,7 +185,7 @@ def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
 def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     """What decides whether nodes could be reserved for gangs: a failed plan is not retried while it is equal (G9)."""
     state = cycle.state
-    later = cycle.claims.waves.later_tasks  # nodes are reserved for them, too (D5)
+    later = cycle.features.get(Waves).later_tasks  # nodes are reserved for them, too (D5)
     tasks = [task for gang in unit for task in (*pending_tasks(gang), *later(gang))]
     stateful = any(map(state.stateful.applies, tasks))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
@@ -190,7 +193,7 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     # R6: which nodes are the nearest ones depends on what is free, and where tasks differ also which ones are left.
     ranked = cycle.config.reserve.node_percent < 100 or len({task.cls.id for task in tasks}) > 1
     by_use = state.nodes.version if stateful or limited or claimed or ranked else 0
-    return (state.nodes.static_version, cycle.claims.reservations.version, by_use)
+    return (state.nodes.static_version, cycle.claims.closing.version, by_use)
 
 
 class _Plan:
@@ -205,11 +208,11 @@ class _Plan:
         self._ignored = ignored
         self._with_started = with_started
         self._state = cycle.state
-        reservations = cycle.claims.reservations
+        closing = cycle.claims.closing
         alive = int(self._state.nodes.alive[: self._state.nodes.count].sum())
         rows = self._state.nodes.rows
-        names = reservations.nodes_of_others(ignored)
-        self._reserved = {rows[name]: dict(reservations.on(name, ignored)) for name in names if name in rows}
+        names = closing.nodes_of_others(ignored)
+        self._reserved = {rows[name]: dict(closing.on(name, ignored)) for name in names if name in rows}
         percent = cycle.config.reserve.node_percent if percent is None else percent
         self.limit = -(-alive * percent // 100)
         listed = cycle.config.plugin("nodeorder")
@@ -286,7 +289,7 @@ class _Plan:
 
     def _queue_is_full(self, gang: GangState) -> bool:
         """Whether the queue of the gang may not use more, so that a reservation would not help."""
-        wanted = (*waits_for(gang).minimum, *self._cycle.claims.waves.later_tasks(gang))
+        wanted = (*waits_for(gang).minimum, *self._cycle.features.get(Waves).later_tasks(gang))
         asked = total(task.cls.request for task in wanted)
         queues, queue = self._state.queues, self._state.queue_of(gang)
         if queues.over_capability(queue, asked, with_enqueued=False) is not None:
@@ -294,7 +297,7 @@ class _Plan:
         return is_beyond_queue(self._state, gang, asked)
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
-        request, later = waits_for(gang), self._cycle.claims.waves.later_tasks(gang)
+        request, later = waits_for(gang), self._cycle.features.get(Waves).later_tasks(gang)
         found: list[Place] = []
 
         def place(run: Sequence[Task], count: int, of_total: bool) -> int:
@@ -344,10 +347,8 @@ class _Plan:
         outside = self._within.closed_rows(task)
         if outside is not None:
             found &= ~outside[: nodes.count]
-        if self._cycle.parts.partial_gangs:
-            kept = self._cycle.parts.partial_gangs.closed_to(task.gang)
-            if kept is not None:
-                found &= ~kept[: nodes.count]
+        for _, kept in self._cycle.features.filter(task.gang):
+            found &= ~kept[: nodes.count]
         return found
 
     def _may_claim(self, row: int, request: Request) -> bool:
@@ -364,7 +365,7 @@ class _Plan:
         the other, would keep them waiting."""
         claimed = dict(self._reserved.get(row, {}))
         node = self._state.nodes.names[row]
-        since_ns = self._cycle.claims.reservations.since(node, self._ignored) if self._with_started else None
+        since_ns = self._cycle.claims.closing.since(node, self._ignored) if self._with_started else None
         for task in self._state.stateful.assigned_to(node):
             if is_claim(task) or task.uid in self._staying or (since_ns is not None and _started_since(task, since_ns)):
                 for column, amount in task.cls.request:

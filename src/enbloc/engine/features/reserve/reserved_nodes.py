@@ -17,14 +17,14 @@ class ReservedNodes(Feature):
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         """Its minima, or replacements of lost members, not surplus. Nodes of the lowest priority are tried first."""
-        reservations = cycle.claims.reservations
-        if not reservations or failure.waits_for_gangs or gang.ready() or gang.missing():
+        closing = cycle.claims.closing
+        if not closing or failure.waits_for_gangs or gang.ready() or gang.missing():
             return False
         group = cycle.groups.of(gang) if not gang.satisfied else None
         unit = cycle.intake.unit(group) if group is not None else [gang]
         below = min((one.priority for one in unit), default=0)
-        for level in sorted({one.priority for one in reservations.gangs() if one.priority < below}) if unit else ():
-            lower = reservations.lower_than(level + 1)
+        for level in sorted({one.priority for one in closing.gangs() if one.priority < below}) if unit else ():
+            lower = closing.lower_than(level + 1)
             there = cycle.constraints(gang, lower)._replace(shadow=constraints.shadow)
             if attempt_unit(cycle, gang, there, holds=False) is None:
                 mend(cycle, lower, unit)

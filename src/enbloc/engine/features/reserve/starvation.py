@@ -76,7 +76,7 @@ class Starvation(Feature):
     def is_starving(self, gang: GangState) -> bool:
         return self.gangs.get(gang.key) is gang
 
-    def cycle_begins(self, now_ns: int) -> None:
+    def time_passes(self, now_ns: int) -> None:
         """Gangs that starve from now on are read anew."""
         self._now_ns = now_ns
         while self._heap and self._heap[0][0] <= now_ns:

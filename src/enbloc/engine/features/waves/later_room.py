@@ -170,7 +170,7 @@ class LaterRoom(QueueRecords[LapseRecord]):
         super().forget(queue)
         self._changed.update(self._pauses.pop(queue, {}))
 
-    def cycle_begins(self, now_ns: int) -> None:
+    def time_passes(self, now_ns: int) -> None:
         self._now_ns = now_ns
         if not self._begun:
             self._begun = True
@@ -212,7 +212,7 @@ class LaterRoom(QueueRecords[LapseRecord]):
         self._changed.clear()
         return found
 
-    def cycle_ends(self) -> None:
+    def cycle_ends(self, now_ns: int) -> None:
         """The records that changed are written."""
         self.settle()
         for queue in self._to_write():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot
 from enbloc.engine.core.claims.placeholders import make_placeholders
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
 from enbloc.engine.core.claims.room import replace_placeholders, still_fits, will_fit
 from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.request import PlacementRequest
@@ -15,20 +15,16 @@ from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.events import ALL_KINDS
 from enbloc.gangs.claim_records import ClaimKind, Record, by_role
 from enbloc.listing import listed, plural
 
 
-class Waves:
+class Waves(ClaimPolicy):
     kind = ClaimKind.WAVE
-    ended = "ClaimEnded"
     used = "ClaimUsed"
-    reviewed_on = ALL_KINDS
 
     def __init__(self, state: State, claims: ClaimRegistry, deadline_ns: int) -> None:
-        self._state = state
-        self._claims = claims
+        super().__init__(state, claims)
         self.deadline_ns = deadline_ns
         self.lapsed: Callable[[Claim], None] = lambda claim: None
         """Called when a claim, or a part of it, ends unused; set by `LaterRoom` (S9)."""
@@ -37,9 +33,6 @@ class Waves:
 
     def all(self) -> list[Claim]:
         return self._claims.all(self.kind)
-
-    def claim_of(self, gang: GangState) -> Claim | None:
-        return self._claims.of(gang, self.kind)
 
     def of(self, gang: GangState) -> list[Task]:
         """The placeholders of a gang."""
@@ -61,7 +54,7 @@ class Waves:
         counts = {role: template.count - known[role] for role, template in gang.spec.later.items()}
         return {role: count for role, count in counts.items() if count > 0}
 
-    def take(self, placer: Placer, transaction: Transaction, request: PlacementRequest) -> list[Task]:
+    def take_places(self, placer: Placer, transaction: Transaction, request: PlacementRequest) -> list[Task]:
         """Tasks take the places of their placeholders; where one no longer fits, the transaction is rolled back and the
         claim released. Returns the placeholders whose places were taken."""
         placeholders = self.of(request.gang)
@@ -87,7 +80,7 @@ class Waves:
         """Whether room of a placeholder is still being freed: other pods terminate there."""
         return not all(still_fits(self._state, task, task.node) for task in self.of(gang))
 
-    def lift(self, transaction: Transaction, gang: GangState) -> None:
+    def lift_places(self, transaction: Transaction, gang: GangState) -> None:
         """Takes the placeholders of a gang off their nodes, so that all its waves can be placed anew."""
         for task in self.of(gang):
             transaction.remove(task, self._state.nodes.rows[task.node])
@@ -183,17 +176,17 @@ class Waves:
             return Ending("ClaimDropped", f"the room that was claimed on {listed(claim.nodes, 5)} is no longer there")
         if not is_being_freed and not claim.gang.covered and not claim.gang.total_occupied:
             self._lapse(claim)
-            return Ending(self.ended, "its first wave was not started")
+            return Ending(self.kind.ended, "its first wave was not started")
         self._drop_done(claim)
-        return None if claim.slots else Ending(self.ended, "its later waves are bound")
+        return None if claim.slots else Ending(self.kind.ended, "its later waves are bound")
 
     def _unused(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         if claim.until_ns <= now_ns:
             return Ending("ClaimExpired", "the deadline for the later waves has passed")
         if claim.gang.status.finished:
-            return Ending(self.ended, "the gang has finished")
+            return Ending(self.kind.ended, "the gang has finished")
         if obstacle is not None and not obstacle.lacks_members:  # pods of later waves are created late (D2)
-            return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
+            return Ending(self.kind.ended, f"the gang cannot start: {obstacle.message}")
         return None
 
     def _is_being_freed(self, gang: GangState) -> bool:

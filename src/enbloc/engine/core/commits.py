@@ -1,0 +1,189 @@
+"""Whether the minima of a gang were bound once, wave by wave, and which pods carry the mark that says so (G7, G11)."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Final
+
+from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.placement.request import waits_for
+from enbloc.engine.core.state.groups import STARTED, Group, Groups, bound_by_role, mark_left, minima_are_bound
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.commit_marks import covered_roles, covers, covers_mark, is_cut_off, mark_of, merged
+from enbloc.engine.core.tables.tasks import OCCUPIED, GangState, Task, TaskStatus, pending_tasks
+from enbloc.engine.decisions import Marked
+from enbloc.gangs.model import ONCE_SATISFIED
+
+MARKED_OF_WAVES: Final = 3
+"""How many pods of a gang with waves carry its whole commit mark, if as many have one at all."""
+
+
+def update_satisfied(state: State, gang: GangState, group: Group | None) -> None:
+    """G7: a gang is satisfied if a commit mark covers its minima, or they are bound now; without pods it is not."""
+    none_started = gang.total_pending + gang.total_held == len(gang.tasks)
+    _choose(gang)
+    gang.covered = "" if none_started else _earned_mark(gang, group)
+    _choose(gang)
+    spec = gang.spec
+    covered = covers(gang.covered, spec)
+    gang.satisfied = covered and spec.match_policy == ONCE_SATISFIED
+    gang.ran = gang.behind = frozenset()
+    if spec.waves and not covered:
+        gang.ran = covered_roles(gang.covered, spec)
+        left = [spec.wave_of.get(role, 0) for role in spec.minima if role not in gang.ran]
+        gang.behind = frozenset(
+            role for role in spec.minima if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
+        )
+    if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group or _has_lost_its_object(gang)):
+        state.unmarked[gang.key] = gang  # unless a pod carries the mark
+
+
+def _choose(gang: GangState) -> None:
+    """T0: of several sub-groups those that were bound once, or have started, are the ones that count."""
+    if gang.spec.tree is not None:
+        gang.choose(next(gang.choices()))
+
+
+def _has_lost_its_object(gang: GangState) -> bool:
+    return bool(gang.spec.problem) and any(task.mark for task in gang.tasks.values())
+
+
+def _earned_mark(gang: GangState, group: Group | None) -> str:
+    """The commit mark of what was bound of a gang once; empty if no such pod is left. A group has one mark for all its
+    gangs, and bound minima count only if those of the other gangs are bound too (K7)."""
+    spec = gang.spec
+    best = mark_left(gang)
+    if not best and not any(task.status in STARTED for task in gang.tasks.values()):
+        return ""
+    if not best and group is not None and any(task.decision in group.committed for task in gang.tasks.values()):
+        best = _mark_of_started(gang)  # the mark of the decision is on a pod of another gang
+    counts = group is None or len(group.keys) == 1 or group.met
+    if counts and minima_are_bound(gang):
+        return mark_of(spec)
+    if not best and gang.status.started:  # its marked pod went while no scheduler ran
+        best = _mark_of_started(gang)
+    elif group is None and spec.minimum <= 1 and not covers(best, spec) and _one_was_bound(gang):
+        return mark_of(spec)  # its mark was written for another gang that the pod belonged to meanwhile
+    return merged(best, _mark_of_bound_waves(gang)) if spec.waves and counts else best
+
+
+def _mark_of_bound_waves(gang: GangState) -> str:
+    """The mark of the waves whose minima are bound now: those need no other (D3, G11)."""
+    spec, bound = gang.spec, bound_by_role(gang)
+    waves: dict[int, list[str]] = {}
+    for role in spec.minima:
+        waves.setdefault(spec.wave_of.get(role, 0), []).append(role)
+    beside = sum(count for role, count in bound.items() if role not in spec.minima)
+    more = spec.minimum - sum(spec.minima.values())  # what the total needs beyond the minima of roles
+    met: set[str] = set()
+    for roles in waves.values():
+        if all(bound.get(role, 0) >= spec.minima[role] for role in roles):
+            met.update(roles if sum(bound.get(r, 0) - spec.minima[r] for r in roles) + beside >= more else ())
+    return mark_of(spec, spec.minima.keys() - met) if met else ""
+
+
+def _one_was_bound(gang: GangState) -> bool:
+    """Whether a pod that the minimum counts has started, which shows that a minimum of 1 was bound once."""
+    minima = gang.spec.minima
+    return any(task.status in STARTED and (not minima or task.role in minima) for task in gang.tasks.values())
+
+
+def _never_bound(gang: GangState) -> frozenset[str]:
+    """Roles of waves after the last one of which a pod has started: what they need was not bound yet (D3)."""
+    spec = gang.spec
+    if not spec.waves:
+        return frozenset()
+    last = max((spec.wave_of.get(task.role, 0) for task in gang.tasks.values() if task.status in STARTED), default=0)
+    return frozenset(role for role, wave in spec.wave_of.items() if wave > last)
+
+
+def _wave(task: Task) -> int:
+    return task.gang.spec.wave_of.get(task.role, 0)
+
+
+def _mark_of_started(gang: GangState) -> str:
+    """The mark that a gang had whose marked pod is gone: of the waves of which a pod has started. In the total, roles
+    without a minimum of their own count no more than the pods that they have."""
+    later = _never_bound(gang)
+    if not later:
+        return mark_of(gang.spec)
+    return mark_of(gang.spec, later, sum(task.role not in later for task in gang.tasks.values()))
+
+
+def has_lost_members(gang: GangState) -> bool:
+    """Whether the members that existed when bound ones started are too few for the minima: others are gone since then.
+    To a scheduler that starts it shows that the gang was committed: the pod with its mark went while no scheduler ran.
+    A gang whose decision was cut off still has the pods that were to be bound."""
+    starts = [task.since_ns for task in gang.tasks.values() if task.status in STARTED and task.decision]
+    known = [since_ns for since_ns in starts if since_ns is not None]
+    if not known:
+        return False
+    first_ns = min(known)
+    by_role: dict[str, int] = {}
+    for task in gang.tasks.values():
+        if task.status in OCCUPIED or task.created_ns <= first_ns:
+            by_role[task.role] = by_role.get(task.role, 0) + 1
+    spec, later = gang.spec, _never_bound(gang)
+    total = spec.minimum - sum(n for role, n in spec.minima.items() if role in later)
+    there = sum(count for role, count in by_role.items() if role not in later)
+    return there < total or any(by_role.get(role, 0) < n for role, n in spec.minima.items() if role not in later)
+
+
+def mark_others(gang: GangState) -> list[Marked]:
+    """Members that get the gang's commit mark: those whose mark covers less, from before a minimum was raised, and one
+    bound or finished member if none carries it. So the mark survives the deletion of a pod (G11). Of a gang with waves
+    each wave leaves a pod with a mark, and a few of them suffice: n waves would rewrite n²/2 pods."""
+    staying = [task for task in gang.tasks.values() if task.status is not TaskStatus.RELEASING]
+    if not gang.covered:
+        return []
+    heirs = [task for task in staying if task.mark and not covers_mark(task.mark, gang.covered)]
+    if heirs and gang.spec.waves:
+        carriers = [task for task in staying if task.mark and covers_mark(task.mark, gang.covered)]
+        nodes = {task.node for task in carriers}
+        heirs.sort(key=lambda task: (task.node in nodes, task.order))
+        heirs = heirs[: max(0, MARKED_OF_WAVES - len(carriers))]
+    if not heirs and not any(task.mark for task in staying):
+        for status in (TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED):
+            found = [task for task in staying if task.status is status]
+            if found:
+                heirs = [min(found, key=lambda task: task.order)]
+                break
+    return [Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered) for heir in heirs]
+
+
+class Commits(Feature):
+    """Keeps up to date whether gangs are satisfied."""
+
+    def __init__(self, state: State, groups: Groups) -> None:
+        self._state = state
+        self._groups = groups
+        self._cycles = 0
+
+    def time_passes(self, now_ns: int) -> None:
+        self._cycles += 1
+
+    def update(self, gang: GangState) -> None:
+        """Before features read a gang: whether it is satisfied."""
+        update_satisfied(self._state, gang, self._groups.of(gang))
+        if self._cycles == 1 and self._was_committed(gang):
+            gang.covered = merged(gang.covered, _mark_of_started(gang))
+            update_satisfied(self._state, gang, self._groups.of(gang))
+
+    def _was_committed(self, gang: GangState) -> bool:
+        """To a scheduler that starts: whether pods of its last decision are gone, among them the one with the mark. Of
+        a decision that was cut off all pods exist."""
+        if covers(gang.covered, gang.spec):
+            return False
+        if not gang.covered and has_lost_members(gang):
+            return True
+        tasks = [task for mate in self._groups.mates(gang) for task in mate.tasks.values()]
+        last = max((_wave(task) for task in gang.tasks.values() if task.status in STARTED), default=0)
+        decisions = {task.decision for task in gang.tasks.values() if task.status in STARTED and _wave(task) == last}
+        if "" in decisions or any(task.mark for task in tasks if task.decision in decisions):
+            return False
+        waiting = [task.uid for task in [*waits_for(gang).minimum, *pending_tasks(gang)]]
+        waiting += [task.uid for task in sorted(tasks, key=attrgetter("order")) if not task.decision]
+        return any(
+            not is_cut_off(one, [task.uid for task in tasks if task.decision == one], list(dict.fromkeys(waiting)))
+            for one in decisions
+        )

@@ -360,6 +360,23 @@ def _impossible_affinity(size: int) -> Iterator[Obj]:
         yield _pod(f"pod-{number:05d}", "1", affinity=affinity)
 
 
+def _beside_the_next(size: int, notes: Mapping[str, str] | None = None) -> Iterator[Obj]:
+    """Pods each of which must be in the zone of the next; only the last one fits at first."""
+    yield from _nodes(max(1, size // 100) + 1, zone="a")
+    for number in range(size):
+        label = f"a{number + 1:05d}"
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": label}}}
+        near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        spec: Obj = {"affinity": near} if number < size - 1 else {}
+        pod = _pod(f"pod-{number:05d}", "100m", notes, **spec)
+        yield {**pod, "metadata": {**pod["metadata"], "labels": {"app": f"a{number:05d}"}}}
+
+
+def _affinity_gang(size: int) -> Iterator[Obj]:
+    yield from _beside_the_next(size, {"scheduling.k8s.io/group-name": "chain"})
+    yield {"apiVersion": _VOLCANO, "kind": "PodGroup", "metadata": {"name": "chain"}, "spec": {"minMember": size}}
+
+
 def _long_selectors(size: int) -> Iterator[Obj]:
     """Pods whose node affinity and pod affinity list so many values."""
     yield from _nodes(20)
@@ -404,6 +421,8 @@ CASES: Final[Mapping[str, Case]] = {
     "kai-tree": Case(_kai_tree, (500, 1000, 2000)),
     "sub-group-policies": Case(_sub_group_policies, (250, 500, 1000)),
     "impossible-affinity": Case(_impossible_affinity, (500, 1000, 2000)),
+    "affinity-chain": Case(_beside_the_next, (100, 200, 400)),
+    "affinity-gang": Case(_affinity_gang, (200, 400, 800)),
     "long-selectors": Case(_long_selectors, (10_000, 20_000, 40_000)),
     "idle-queues": Case(_idle_queues, (100, 200, 400), flat=True),
     "idle-priorities": Case(_idle_priorities, (100, 200, 400), flat=True),

@@ -50,6 +50,7 @@ def growth(cost: Callable[[int], int], size: int) -> float:
         ("kai-tree", 100),
         ("sub-group-policies", 50),
         ("impossible-affinity", 100),
+        ("affinity-gang", 50),
     ],
 )
 def test_s8_the_cost_of_a_simulation_is_linear(name: str, size: int) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from enbloc.engine.core.placement.beside import place_helped
 from enbloc.engine.core.placement.constraints import Constraints, no_shadow
 from enbloc.engine.core.placement.domains import part_of
 from enbloc.engine.core.placement.every_domain import place_in_every_domain
@@ -250,18 +251,21 @@ def _place_beside_each_other(
     placer: Placer, requests: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
 ) -> bool:
     """A task that must be beside others may come before them in the order of O2: the tasks that did not fit are tried
-    again for as long as another one was placed (G6). Returns whether all of it is placed in the end."""
+    again once one that could help them was placed (G6). Returns whether all of it is placed in the end."""
     if not any(placer.state.stateful.applies(task) for one in requests for task in (*one.must, *one.rest)):
         return False
-    while True:
-        before = transaction.checkpoint
-        whole = [
-            _place_request(placer, one.remaining(), transaction, constraints, beyond_failures=True) for one in requests
-        ]
-        if all(whole):
-            return True
-        if transaction.checkpoint == before:
-            return False
+    before = transaction.checkpoint
+    whole = [
+        _place_request(placer, one.remaining(), transaction, constraints, beyond_failures=True) for one in requests
+    ]
+    if all(whole):
+        return True
+
+    def place(task: Task) -> bool:
+        return placer.place(transaction, [task], 1, constraints) == 1
+
+    left = [one.remaining() for one in requests]
+    return place_helped(placer.state.stateful, left, transaction.placed_since(before), place)
 
 
 def _place_request(

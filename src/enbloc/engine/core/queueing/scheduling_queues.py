@@ -170,10 +170,12 @@ class SchedulingQueues(Feature):
         wakers = Wakers(self._state)
         for queue in self.all():
             queue.wake(wakers.could_help)
+            for equivalence in queue.helped():
+                self.wake_in_turn(queue, equivalence)
 
     def wake_in_turn(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> bool:
-        """The turn of an unschedulable class has come: whether pods that were placed before it in this cycle could help
-        it (G8, G9). Then it is active."""
+        """Whether pods that were placed since an unschedulable class failed could help it: before its turn in the same
+        cycle too (G8, G9). Then it is active."""
         if EventKind.POD_PLACED not in self._state.events.kinds:
             return False
         if self._helpers(queue, equivalence) == equivalence.helpers:
@@ -185,8 +187,9 @@ class SchedulingQueues(Feature):
         """The events that can help a class that has just failed."""
         if queue is self.admission:
             return at_admission(self._state, self._evicts)
-        gangs, waiting = self._gangs(equivalence), self._waiting(equivalence)
-        return at_placement(self._state, equivalence, waiting, together=any(gang.is_constrained for gang in gangs))
+        gangs, waiting = self._gangs(equivalence), list(self._waiting(equivalence))
+        together = any(gang.is_constrained or gang.spec.waves or gang.spec.tree is not None for gang in gangs)
+        return at_placement(self._state, equivalence, waiting, together=together)
 
     def _helpers(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> int | None:
         return self._state.stateful.helpers(self._waiting(equivalence)) if queue is not self.admission else None

@@ -8,7 +8,7 @@ that it names. The queues ask here; waking itself is left to `scheduling_queues`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from enbloc.engine.core.placement.attempt import WAKES_ON_PLACEMENTS
@@ -41,10 +41,11 @@ def at_admission(state: State, evicts: bool) -> frozenset[EventKind]:
 
 
 def at_placement(
-    state: State, equivalence: EquivalenceClass, tasks: Iterable[Task], *, together: bool
+    state: State, equivalence: EquivalenceClass, tasks: Sequence[Task], *, together: bool
 ) -> frozenset[EventKind]:
     """For an equivalence class whose attempt failed. `tasks`: its pending tasks, unless it is monotone; `together`:
-    whether they must or should be in one domain (T8)."""
+    whether they must or should be in one domain (T8). Of placements, one task that must be beside other pods, or is
+    spread among them, is helped by those of such pods alone: the queues look at its `helpers`."""
     found = _ANY_GANG
     for ident in equivalence.classes:
         cls = state.classes.by_id[ident]
@@ -52,7 +53,9 @@ def at_placement(
     if together:
         found |= TOPOLOGY_WAKES_ON
     if not equivalence.monotone:
-        found = found.union(WAKES_ON_PLACEMENTS, state.stateful.wakes_on(tasks))
+        placements = WAKES_ON_PLACEMENTS | state.stateful.wakes_on(tasks)
+        has_helpers = equivalence.helpers is not None and len(tasks) == 1 and not together
+        found |= placements - {EventKind.POD_PLACED} if has_helpers else placements
     if equivalence.diagnosis is not None and equivalence.diagnosis.of_queue:
         found |= LIMIT_WAKES_ON
         if state.queues.guarantees:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from enbloc.engine.core.filters.filter import Placeable
-from enbloc.engine.core.filters.pod_terms import HARD_AFFINITY_WEIGHT, PodTerm, TermsTable
+from enbloc.engine.core.filters.pod_terms import HARD_AFFINITY_WEIGHT, PodSelector, PodTerm, TermsTable
 from enbloc.engine.core.filters.stateful.assigned_pods import AssignedPods
 from enbloc.engine.core.filters.stateful.pod_index import PodIndex
 from enbloc.engine.core.tables.resources import Bools, Ints
@@ -83,6 +83,11 @@ class PodAffinity:
         """By row, how many pods the task may have to be beside."""
         terms = self._terms.of(task)
         return [self._matching_all(terms.affinity)] if terms.affinity else []
+
+    def helped_by(self, task: Placeable) -> list[tuple[PodSelector, ...]]:
+        """The selectors of those pods."""
+        terms = self._terms.of(task).affinity
+        return [tuple(term.pods for term in terms)] if terms else []
 
     def score(self, task: Placeable, among: Bools | None = None) -> Ints | None:
         """0..100 over the rows `among` (default: all live nodes); `None` if no preferred term is involved."""

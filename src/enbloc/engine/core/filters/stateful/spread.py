@@ -79,6 +79,10 @@ class TopologySpread:
         """By row, how many pods its hard constraints count: more of them in one domain open others."""
         return [self._matching(self._pods(constraint, task)) for constraint in self._of(task.cls).hard]
 
+    def helped_by(self, task: Placeable) -> list[tuple[PodSelector, ...]]:
+        """The selectors of those pods."""
+        return [(self._pods(constraint, task),) for constraint in self._of(task.cls).hard]
+
     def score(self, task: Placeable, among: Bools | None = None) -> Ints | None:
         """0..100 over the rows `among` (default: all live nodes); `None` without a soft constraint."""
         spread = self._of(task.cls)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Generic, Literal
 
 from enbloc.engine.core.filters.filter import Placeable, StatefulFilter
+from enbloc.engine.core.filters.pod_terms import PodSelector
 from enbloc.engine.core.filters.stateful.affinity import PodAffinity
 from enbloc.engine.core.filters.stateful.assigned_pods import AssignedPods, PlaceableT
 from enbloc.engine.core.filters.stateful.assumed_volumes import AssumedVolumes
@@ -93,6 +94,11 @@ class StatefulFilters(Generic[PlaceableT]):
             for one in filters if not task.cls.plain else ():
                 found.update((id(rows), rows) for rows in one.helpers(task))
         return hash(tuple(rows.tobytes() for rows in found.values())) if found else None
+
+    def helped_by(self, task: Placeable) -> list[tuple[PodSelector, ...]]:
+        """The same as selectors: a pod that matches all of one of these could make a row pass for the task."""
+        filters = [one for one in (self._affinity, self._spread) if one in self._enforced]
+        return [pods for one in filters if not task.cls.plain for pods in one.helped_by(task)]
 
     def scores(self, task: Placeable, among: Bools | None = None) -> list[tuple[ScoreKind, Ints]]:
         """0..100 by row, over the rows `among` (default: all live nodes). Plugins weight them."""

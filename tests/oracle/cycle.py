@@ -46,12 +46,11 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     groups.k6_holds_that_stand(world)
     waves.d5_claims_that_stand(world)
     evict.p3_forget_victims(world)
-    evict.p3_claims_that_stand(world)
-    waves.d5_claims_that_stand(world)
-    reserve.r7_reservations_that_stand(world)
+    claims_that_stand(world)
     enqueue_at_once(world)
     groups.k8_start_clocks(world)
     groups.k8_expire(world)
+    claims_that_stand(world)
     run_times.r8_note_due(world)
     for action in world["actions"]:
         if action == "enqueue":
@@ -78,6 +77,13 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
             world["timers"].append(until)
     memory["timers"] = sorted({timer for timer in world["timers"] if timer > now})
     return world
+
+
+def claims_that_stand(world: World) -> None:
+    """P3, D5, R7: those that no longer help end in this cycle."""
+    evict.p3_claims_that_stand(world)
+    waves.d5_claims_that_stand(world)
+    reserve.r7_reservations_that_stand(world)
 
 
 def enqueue_at_once(world: World) -> None:

@@ -7,7 +7,7 @@ Events go into `state`. `run` is one scheduling cycle, and reads from top to bot
     set timed   whether run times distinguish gangs: they do while nodes are reserved or starts planned (R8)
     wake        gangs that the events could help become active (G9)
     read        gangs whose facts changed are put into the queue where they belong, or say why they are in none
-    time out    groups whose waiting time is over release what they hold (K8); gangs are woken and read again
+    time out    groups whose waiting time is over release what they hold (K8); claims and gangs are looked at again
     usage       what gangs use is charged to their accounts, where usage counts (G12)
     forecast    when reservations are due
     actions     enqueue, allocate, backfill, preempt, reclaim, reserve: as the config lists them
@@ -138,6 +138,7 @@ class Engine:
         self._wake()
         self._read()
         if self.features.time_out(now_ns):
+            parts.claims.cycle_begins(now_ns)  # what was held bears on what others may claim (R7)
             self._wake()
             self._read()
         is_reordered = self.features.gangs_read()

@@ -52,6 +52,14 @@ class ClosedNodes:
         slots = claim.slots.values() if claim is not None else ()
         return [(slot.task, slot.node) for slot in slots if slot.task is not None]
 
+    def rows_for(self, task: Task) -> Bools:
+        """The rows that are reserved for a task, or for one like it of its gang."""
+        nodes = self._state.nodes
+        found = np.zeros(nodes.count, np.bool_)
+        own = {node for other, node in self.tasks_of(task.gang) if other.cls is task.cls}
+        found[[nodes.rows[node] for node in own if node in nodes.rows]] = True
+        return found
+
     def gangs(self) -> list[GangState]:
         return [claim.gang for claim in self._claims.all(self.kind)] if self.kind is not None else []
 

@@ -22,7 +22,9 @@ from enbloc.engine.core.placement.request import PlacementRequest, replacements,
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.tables.tasks import GangState, TaskStatus, held_tasks
+from enbloc.engine.core.tables.resources import Bools
+from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks
+from enbloc.engine.core.why.diagnosis import RESERVED
 from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.awaited_room import AwaitedRoom
 from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
@@ -176,9 +178,18 @@ def _try_evictions(
 
 
 def _constraints(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> Constraints:
-    """Nodes that are reserved by the `lower` ones are open."""
+    """Nodes that are reserved by the `lower` ones are open; to each task those that are reserved for it, too (R5)."""
     exclude = frozenset(key for one in lower for key in one.keys)
-    return cycle.constraints(unit[0], exclude, honor_run_times=False)
+    found, closing = cycle.constraints(unit[0], exclude, honor_run_times=False), cycle.claims.closing
+    if found.closed is None or not any(closing.of(gang) for gang in unit):
+        return found
+    to_others = found.closed
+
+    def closed(task: Task) -> list[tuple[str, Bools]]:
+        own = closing.rows_for(task)
+        return [(why, rows & ~own if why == RESERVED else rows) for why, rows in to_others(task)]
+
+    return found._replace(closed=closed)
 
 
 def _lower_reservations(cycle: Cycle, unit: Sequence[GangState]) -> list[LowerPriorityClaim]:

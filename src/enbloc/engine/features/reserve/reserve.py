@@ -45,7 +45,9 @@ def run(cycle: Cycle) -> None:
         with Turn(cycle, unit[0]):
             if not _is_settled(cycle, unit):
                 _serve(cycle, unit)
-    cycle.features.get(ExpectedStarts).forecast()
+    expected = cycle.features.find(ExpectedStarts)
+    if expected is not None:
+        expected.forecast(cycle.now_ns)
 
 
 def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
@@ -253,7 +255,7 @@ class _Plan:
         return found
 
     def _stay(self, gang: GangState) -> None:
-        mates = self._cycle.groups.mates(gang)
+        mates = [gang] if gang.satisfied else self._cycle.groups.mates(gang)  # by itself (R1)
         self._staying = frozenset(task.uid for mate in mates for task in needed_members(mate))
 
     def keep(self, task: Task, node: str) -> None:

@@ -115,7 +115,8 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
             continue
         if gang["tasks"] and not any(task["ours"] for task in gang["tasks"]):
             continue
-        if gang["object"] is None and all(task["status"] == "terminating" for task in gang["tasks"]):
+        gone = ("terminating", "failed") if gang["dialect"] == "pod" else ("terminating",)
+        if gang["object"] is None and all(task["status"] in gone for task in gang["tasks"]):
             continue
         none = reasons.k8_timed_out(world, gang) if marked else reasons.reason("GangInvalid", {})
         why = world["reasons"].get(gang["key"]) or none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from oracle import adapter, dialects, minima, waves
+from oracle import adapter, dialects, later_room, minima, waves
 
 CLAIM = "enbloc.dev/claim-"
 KINDS = ("hold", "reserve", "preempt", "wave")
@@ -130,6 +130,8 @@ def words_gangs_that_went(world: World) -> None:
         if not uids and (key not in world["gangs"] or world["gangs"][key]["object"] is None):
             for known in ("clocks", "satisfied", "tried", "evicted_for"):
                 memory[known].pop(key, None)
+            if (key, "wave") in memory["claims"]:
+                later_room.s9_lapse(world, key)
             for kind in KINDS:
                 memory["claims"].pop((key, kind), None)
     memory["pods_that_came_or_went"].clear()

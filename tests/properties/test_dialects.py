@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.api import coscheduling, koordinator, kubernetes
-from enbloc.api.kinds import decode_faults, kind_id
+from enbloc.api.kinds import KINDS, decode_faults, kind_id
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.koordinator_values import INT32_MAX, Written, read
@@ -73,7 +73,7 @@ group_specs = st.fixed_dictionaries(
 )
 versions = st.sampled_from(
     [f"{koordinator.GROUP}/v1alpha1", f"{coscheduling.GROUP}/v1alpha1"]
-    + [f"{kubernetes.GROUP}/{version}" for version in kubernetes.VERSIONS]
+    + [f"{kubernetes.GROUP}/{version}" for version in KINDS[kubernetes.POD_GROUP].versions]
 )
 
 

@@ -1,154 +1,69 @@
 """The kinds, their names in the API, and how an object is read.
 
 A kind's id is `Kind` or `Kind.group` (`Pod`, `Job.batch.volcano.sh`): versions of one kind share it. Unregistered kinds
-are accepted: id, scope and plural are guessed, and their content is not checked.
+are accepted: id, scope and plural are guessed, and their content is not checked. `kinds.txt` is the table.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from enbloc.api import arbitrator, core, coscheduling, kai, koordinator, kubernetes, volcano, workloads
-from enbloc.api.built_in_kinds import BUILT_IN
+from enbloc.api import arbitrator, volcano, workloads
 from enbloc.api.field_paths import steps_of, without
-from enbloc.api.kind import Kind
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
-from enbloc.api.topology import TREES
 from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_timestamp
 
-_V1 = ("v1",)
-KINDS: dict[str, Kind] = {
-    kind.id: kind
-    for kind in (
-        Kind("", _V1, "Pod", "pods", True, core.Pod, short_names=("po",)),
-        Kind("", _V1, "Node", "nodes", False, core.Node, short_names=("no",)),
-        Kind("", _V1, "Namespace", "namespaces", False, core.Namespace, short_names=("ns",)),
-        Kind("", _V1, "ResourceQuota", "resourcequotas", True, core.ResourceQuota, short_names=("quota",)),
-        Kind(
-            "",
-            _V1,
-            "PersistentVolume",
-            "persistentvolumes",
-            False,
-            core.PersistentVolume,
-            short_names=("pv",),
-        ),
-        Kind(
-            "",
-            _V1,
-            "PersistentVolumeClaim",
-            "persistentvolumeclaims",
-            True,
-            core.PersistentVolumeClaim,
-            short_names=("pvc",),
-        ),
-        Kind("", _V1, "Event", "events", True, has_status=False, short_names=("ev",)),
-        Kind("", _V1, "Service", "services", True, short_names=("svc",)),
-        Kind("", _V1, "ConfigMap", "configmaps", True, has_status=False, short_names=("cm",)),
-        Kind("", _V1, "Secret", "secrets", True, has_status=False),
-        Kind("", _V1, "ServiceAccount", "serviceaccounts", True, has_status=False, short_names=("sa",)),
-        Kind(
-            "storage.k8s.io",
-            _V1,
-            "StorageClass",
-            "storageclasses",
-            False,
-            core.StorageClass,
-            has_status=False,
-            short_names=("sc",),
-        ),
-        Kind(
-            "scheduling.k8s.io",
-            _V1,
-            "PriorityClass",
-            "priorityclasses",
-            False,
-            core.PriorityClass,
-            has_status=False,
-            short_names=("pc",),
-        ),
-        Kind(
-            "policy",
-            _V1,
-            "PodDisruptionBudget",
-            "poddisruptionbudgets",
-            True,
-            core.PodDisruptionBudget,
-            short_names=("pdb",),
-        ),
-        Kind(
-            "apiextensions.k8s.io",
-            _V1,
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-            False,
-            core.CustomResourceDefinition,
-            short_names=("crd",),
-        ),
-        *(
-            Kind("admissionregistration.k8s.io", _V1, name, f"{name.lower()}s", False, has_status=False)
-            for name in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-        ),
-        Kind("coordination.k8s.io", _V1, "Lease", "leases", True, has_status=False),
-        Kind("batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")),
-        Kind(
-            "scheduling.volcano.sh",
-            ("v1beta1",),
-            "PodGroup",
-            "podgroups",
-            True,
-            volcano.PodGroup,
-            short_names=("pg", "podgroup-v1beta1"),
-        ),
-        Kind(
-            "scheduling.volcano.sh",
-            ("v1beta1",),
-            "Queue",
-            "queues",
-            False,
-            volcano.Queue,
-            short_names=("q", "queue-v1beta1"),
-        ),
-        Kind(
-            "bus.volcano.sh",
-            ("v1alpha1",),
-            "Command",
-            "commands",
-            True,
-            volcano.CommandObject,
-            has_status=False,
-        ),
-        Kind(
-            arbitrator.GROUP,
-            ("v1alpha1",),
-            "SchedulingSpec",
-            "schedulingspecs",
-            True,
-            arbitrator.SchedulingSpec,
-        ),
-        Kind(koordinator.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
-        Kind(coscheduling.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
-        Kind(kubernetes.GROUP, kubernetes.VERSIONS, "PodGroup", "podgroups", True, kubernetes.PodGroup),
-        Kind(
-            kubernetes.GROUP,
-            kubernetes.COMPOSITE_VERSIONS,
-            "CompositePodGroup",
-            "compositepodgroups",
-            True,
-            kubernetes.CompositePodGroup,
-        ),
-        Kind(kai.GROUP, ("v2alpha2",), "PodGroup", "podgroups", True, kai.PodGroup),
-        Kind(arbitrator.GROUP, ("v1alpha1",), "QueueJob", "queuejobs", True, arbitrator.QueueJob, short_names=("qj",)),
-        *TREES,
-        *BUILT_IN,
+
+class Kind(msgspec.Struct, frozen=True):
+    """One kind's names in the API, and the view that reads it (`None`: not read)."""
+
+    group: str
+    versions: tuple[str, ...]
+    name: str
+    plural: str
+    namespaced: bool
+    view: type[TypedObject] | None = None
+    has_status: bool = True
+    short_names: tuple[str, ...] = ()
+    stored_as: str = ""
+    """The id of another kind whose objects these are."""
+
+    @property
+    def id(self) -> str:
+        return self.stored_as or (f"{self.name}.{self.group}" if self.group else self.name)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+
+def _kind(line: str) -> Kind:
+    """A line of `kinds.txt`."""
+    words = ("" if word == "-" else word for word in line.split())
+    name, plural, group, versions, scope, status, short_names, view = words
+    module, _, reads = view.partition(".")
+    return Kind(
+        "" if group == "core" else group,
+        tuple(versions.split(",")),
+        name,
+        plural,
+        scope == "namespaced",
+        getattr(import_module(f"enbloc.api.{module}"), reads) if view else None,
+        bool(status),
+        tuple(short_names.split(",")) if short_names else (),
     )
-}
 
 
+_LINES = Path(__file__).with_name("kinds.txt").read_text().splitlines()
+KINDS: dict[str, Kind] = {kind.id: kind for kind in map(_kind, (line for line in _LINES if not line.startswith("#")))}
+"""By id. Those without a view are served as they are: written, read and watched, so that clients that expect them
+start, and nothing acts on them here."""
 WORKLOADS: tuple[str, ...] = (
     workloads.REPLICA_SET,
     workloads.STATEFUL_SET,

@@ -10,10 +10,8 @@ from enbloc.api.meta import Obj, TypedObject, View
 
 GROUP = "scheduling.k8s.io"
 POD_GROUP = f"PodGroup.{GROUP}"
-VERSIONS = ("v1beta1", "v1alpha2")
 WORKLOAD = f"Workload.{GROUP}"
 COMPOSITE_POD_GROUP = f"CompositePodGroup.{GROUP}"
-COMPOSITE_VERSIONS = ("v1alpha3",)
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """A condition that stays True: the minimum was scheduled once."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api.kind import Kind
 from enbloc.api.meta import TypedObject, View
 
 HYPER_NODE = "HyperNode.topology.volcano.sh"
@@ -105,18 +104,3 @@ class NetworkTopologySpec(View):
 
 class ClusterNetworkTopology(TypedObject):
     spec: NetworkTopologySpec = msgspec.field(default_factory=NetworkTopologySpec)
-
-
-TREES = (
-    Kind("topology.volcano.sh", ("v1alpha1",), "HyperNode", "hypernodes", False, HyperNode, short_names=("hn",)),
-    Kind("kueue.x-k8s.io", ("v1beta2", "v1beta1", "v1alpha1"), "Topology", "topologies", False, Topology),
-    Kind("kai.scheduler", ("v1alpha1",), "Topology", "topologies", False, Topology),
-    Kind(
-        "scheduling.koordinator.sh",
-        ("v1alpha1",),
-        "ClusterNetworkTopology",
-        "clusternetworktopologies",
-        False,
-        ClusterNetworkTopology,
-    ),
-)

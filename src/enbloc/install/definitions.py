@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions: names, schemas, and the columns of `kubectl get`.
+"""The CustomResourceDefinitions: names, schemas, and the columns of `kubectl get` (`columns.txt`).
 
 Schemas come from the types in `api`, descriptions from `api.field_descriptions`. Added here are the rules that a schema
 can express by itself. They hold even if the webhook is removed; with it, the webhook comes first and returns every
@@ -7,6 +7,7 @@ fault at once.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from enbloc.admission.depends_on import ITERATIONS
@@ -14,9 +15,9 @@ from enbloc.admission.job import MAX_LABEL, MAX_ROLES
 from enbloc.admission.job_policies import ACTIONS, EVENTS
 from enbloc.admission.queue import STATES
 from enbloc.api import arbitrator, coscheduling, kai, koordinator, volcano
+from enbloc.api.columns import Declared, read_columns
 from enbloc.api.field_descriptions import described
-from enbloc.api.kind import Kind
-from enbloc.api.kinds import KINDS
+from enbloc.api.kinds import KINDS, Kind
 from enbloc.api.meta import Obj
 from enbloc.install.schema import Additions, object_schema
 
@@ -37,91 +38,16 @@ _UNAPPROVED: Final = "unapproved, the kind belongs to another project; enbloc se
 _PROTECTED: Final = (".k8s.io", ".kubernetes.io")
 
 
-def _column(name: str, path: str, kind: str = "string", *, wide: bool = False, help: str = "") -> dict[str, Any]:
-    column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path}
-    if help:
-        column["description"] = help
-    if wide:
+def _column(declared: Declared) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": declared.name, "type": declared.type, "jsonPath": declared.cell}
+    if declared.description:
+        column["description"] = declared.description
+    if declared.is_wide:
         column["priority"] = 1
     return column
 
 
-_AGE: Final = _column("Age", ".metadata.creationTimestamp", "date")
-_WHY: Final = '.status.conditions[?(@.type=="Unschedulable")].message'
-_COUNTS: Final = ("Pending", "Succeeded", "Failed")
-_COLUMNS: Final[dict[str, list[dict[str, Any]]]] = {
-    volcano.JOB: [
-        _column("Status", ".status.state.phase"),
-        _column("minAvailable", ".status.minAvailable", "integer"),
-        _column("Runnings", ".status.running", "integer", help="pods that run"),
-        _AGE,
-        _column("Queue", ".spec.queue", wide=True),
-        *(_column(name, f".status.{name.lower()}", "integer", wide=True) for name in _COUNTS),
-        _column("Message", ".status.state.message", wide=True),
-    ],
-    volcano.COMMAND: [
-        _column("Action", ".action"),
-        _column("Kind", ".target.kind"),
-        _column("Target", ".target.name"),
-        _AGE,
-    ],
-    volcano.POD_GROUP: [
-        _column("Status", ".status.phase"),
-        _column("minMember", ".spec.minMember", "integer"),
-        _column("Runnings", ".status.running", "integer", help="members that run"),
-        _AGE,
-        _column("Queue", ".spec.queue", wide=True),
-        _column("Why", _WHY, wide=True, help="why it waits"),
-    ],
-    volcano.QUEUE: [
-        _column("Parent", ".spec.parent"),
-        _column("State", ".status.state"),
-        _column("Weight", ".spec.weight", "integer"),
-        _column("Inqueue", ".status.inqueue", "integer", help="PodGroups that are enqueued and do not run yet"),
-        _column("Pending", ".status.pending", "integer"),
-        _column("Running", ".status.running", "integer"),
-        _AGE,
-        _column("Reclaimable", ".spec.reclaimable", "boolean", wide=True),
-        _column("Completed", ".status.completed", "integer", wide=True),
-        _column("Unknown", ".status.unknown", "integer", wide=True),
-    ],
-    arbitrator.QUEUE_JOB: [
-        _column("Status", ".status.state.phase"),
-        _column("minAvailable", ".status.minAvailable", "integer"),
-        _column("Runnings", ".status.running", "integer", help="pods that run"),
-        _AGE,
-        *(_column(name, f".status.{name.lower()}", "integer", wide=True) for name in _COUNTS),
-        _column("Message", ".status.state.message", wide=True),
-    ],
-    arbitrator.SCHEDULING_SPEC: [
-        _column("minAvailable", ".spec.minAvailable", "integer"),
-        _column("Priority", ".spec.priority", "integer"),
-        _AGE,
-        _column("Why", _WHY, wide=True, help="why it waits"),
-    ],
-    **{
-        kind: [
-            _column("Status", ".status.phase"),
-            _column("minMember", ".spec.minMember", "integer"),
-            _column("Scheduled", ".status.scheduled", "integer"),
-            _column("Running", ".status.running", "integer"),
-            _AGE,
-            _column("Succeeded", ".status.succeeded", "integer", wide=True),
-            _column("Failed", ".status.failed", "integer", wide=True),
-            _column("Why", _WHY, wide=True, help="why it waits"),
-        ]
-        for kind in (koordinator.POD_GROUP, coscheduling.POD_GROUP)
-    },
-    kai.POD_GROUP: [
-        _column("Status", ".status.phase"),
-        _column("minMember", ".spec.minMember", "integer"),
-        _column("Running", ".status.running", "integer"),
-        _AGE,
-        _column("Queue", ".spec.queue", wide=True),
-        _column("Why", _WHY, wide=True, help="why it waits"),
-    ],
-}
-
+_COLUMNS: Final = read_columns(Path(__file__).with_name("columns.txt").read_text())
 _NOT_NEGATIVE: Final = {"minimum": 0}
 
 
@@ -218,7 +144,7 @@ def _definition(kind: Kind, labels: dict[str, str]) -> Obj:
             "served": True,
             "storage": version == kind.versions[0],
             "schema": {"openAPIV3Schema": schema},
-            "additionalPrinterColumns": _COLUMNS[kind.id],
+            "additionalPrinterColumns": [_column(one) for one in _COLUMNS[kind.id]],
         }
         if kind.has_status:
             served["subresources"] = {"status": {}}

@@ -8,8 +8,7 @@ import pytest
 from enbloc.engine.core.run_times import ENDLESS
 from enbloc.engine.core.tables.resources import Ints
 from enbloc.engine.features.backfill import free_profile
-from enbloc.engine.features.backfill.easy_backfill import Releases
-from enbloc.engine.features.backfill.free_profile import FreeProfile
+from enbloc.engine.features.backfill.free_profile import FreeProfile, Releases
 
 NOW = 100
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from enbloc.api import kubernetes
+from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj, controller_reference, is_terminating, name_of, namespace_of
 from enbloc.api.workloads import JobSpec
 from enbloc.api.writes import Create, Write
@@ -33,7 +34,7 @@ def group_writes(owner: Obj, spec: JobSpec, owned: Iterable[Obj]) -> list[Write]
             "namespace": namespace_of(owner),
             "ownerReferences": [controller_reference(owner)],
         }
-        api_version = f"{kubernetes.GROUP}/{kubernetes.VERSIONS[0]}"
+        api_version = KINDS[kubernetes.POD_GROUP].api_version
         return [Create({"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": wanted})]
     if is_terminating(known) or dig(known, "spec", "schedulingPolicy") == wanted["schedulingPolicy"]:
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
 from enbloc.engine.core.allocate import allocate, backfill
@@ -18,7 +17,6 @@ from enbloc.engine.features.admission.enqueue import Admission
 from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts
-from enbloc.engine.features.backfill.planned_starts import PlannedStarts
 from enbloc.engine.features.evict import preempt, reclaim
 from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
 from enbloc.engine.features.evict.history import EvictionHistory
@@ -79,13 +77,11 @@ def of(parts: Parts, decide: Callable[[Decision], None]) -> list[Feature]:
         holds,
         EvictionHistory(state, decide, Immunity(state, config.tenancy.longest_cooldown_ns), evicted),
     ]
-    expected = ExpectedStarts(state, claims.closing, decide)
-    planning = (state, parts.placer, partial(claims.take, parts.placer))
     if mode == "easy":
-        found.append(EasyBackfill(*planning, expected))
+        found.append(EasyBackfill(state))
     if mode == "conservative":
-        found.append(PlannedStarts(ConservativeBackfill(*planning), expected))
-    found += [Deadlocks(), expected]
+        found.append(ConservativeBackfill())
+    found += [Deadlocks(), ExpectedStarts(state, claims.closing, decide)]
     if "backfill" not in runs:
         found.append(PartialAllocations(state))
     if plugins.fair is not None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.api.kind import Kind
-from enbloc.api.kinds import KINDS
+from enbloc.api.kinds import KINDS, Kind
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.api.schema_defaults import Defaults, read_defaults
 

@@ -25,8 +25,7 @@ from enbloc.api.admission_webhooks import (
     configuration_faults,
     read_configuration,
 )
-from enbloc.api.kind import Kind
-from enbloc.api.kinds import kind_id
+from enbloc.api.kinds import Kind, kind_id
 from enbloc.api.meta import Fault, Obj, labels_of, selector_of
 from enbloc.cluster.embedded.api.admission import AdmissionHook, Operation, invalid
 from enbloc.cluster.embedded.api.identity import conflict, with_identity

@@ -1,6 +1,6 @@
 """Cells of `kubectl get` that are more than one field: ages, a pod's status in one word, counts of containers.
 
-Pure functions of an object and the present time. Which kind shows which of them is the table in `columns.py`.
+Pure functions of an object and the present time. Which kind shows which of them is in `columns.txt`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from enbloc.api import events
 from enbloc.api.meta import Obj, condition_of, controller_of, is_terminating, labels_of
+from enbloc.cluster.embedded.http.selectors import selector_text
 from enbloc.units import SECOND, parse_timestamp
 
 NONE = "<none>"
@@ -175,6 +176,10 @@ def _template_containers(obj: Obj) -> list[Any]:
     return _mappings(section(obj, "spec", "template", "spec").get("containers"))
 
 
+def template_selector(obj: Obj, now_ns: int) -> str:
+    return selector_text(dict(section(obj, "spec", "selector")))
+
+
 def node_selector(obj: Obj, now_ns: int) -> str:
     chosen = section(obj, "spec", "template", "spec", "nodeSelector")
     return ",".join(f"{key}={value}" for key, value in sorted(chosen.items())) or NONE
@@ -204,8 +209,8 @@ def job_duration(job: Obj, now_ns: int) -> str:
     return since(status["startTime"], parse_timestamp(ended) if ended else now_ns)
 
 
-def cron_suspend(job: Obj, now_ns: int) -> bool:
-    return bool(section(job, "spec").get("suspend"))
+def active_jobs(job: Obj, now_ns: int) -> int:
+    return len(section(job, "status").get("active") or ())
 
 
 def last_schedule(job: Obj, now_ns: int) -> str:
@@ -258,10 +263,6 @@ def data_count(obj: Obj, now_ns: int) -> int:
 def service_ports(service: Obj, now_ns: int) -> str:
     ports = _mappings(section(service, "spec").get("ports"))
     return ",".join(f"{port.get('port')}/{text(port.get('protocol'), 'TCP')}" for port in ports) or NONE
-
-
-def global_default(priority_class: Obj, now_ns: int) -> bool:
-    return bool(priority_class.get("globalDefault"))
 
 
 def quota_usage(quota: Obj, now_ns: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.api.kind import Kind
+from enbloc.api.kinds import Kind
 from enbloc.cluster.embedded.http import usage
 from enbloc.cluster.embedded.http.resources import Resources
 

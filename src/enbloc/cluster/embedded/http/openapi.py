@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api.field_descriptions import described
-from enbloc.api.kind import Kind
+from enbloc.api.kinds import Kind
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.resources import Resources
 from enbloc.units import Quantity

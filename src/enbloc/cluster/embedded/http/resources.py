@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api import arbitrator, coscheduling, events, kai, koordinator, volcano, workloads
-from enbloc.api.kind import Kind
+from enbloc.api.kinds import Kind
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store

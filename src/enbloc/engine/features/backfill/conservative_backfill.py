@@ -8,24 +8,25 @@ beside the plans of the gangs before it. A run time that is unknown is endless. 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Final
 
 import numpy as np
 
-from enbloc.engine.core.ordering import Order
-from enbloc.engine.core.placement.attempt import Placer, attempt
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.ordering import Band, Order
+from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
-from enbloc.engine.core.placement.request import request_of
+from enbloc.engine.core.placement.request import is_surplus, request_of
+from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.core.run_times import ENDLESS
-from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Ints, total
 from enbloc.engine.core.tables.tasks import GangState
-from enbloc.engine.features.backfill.easy_backfill import releases_of
-from enbloc.engine.features.backfill.expected_start import Start
-from enbloc.engine.features.backfill.free_profile import FreeProfile
+from enbloc.engine.core.why.diagnosis import KEPT_IN_TIME, Diagnosis
+from enbloc.engine.features.backfill.expected_start import ExpectedStarts, Start
+from enbloc.engine.features.backfill.free_profile import FreeProfile, forecast_request, releases_of, with_more_free
 from enbloc.gangs.model import GangKey
 
 PLANNED: Final = 100
@@ -34,15 +35,86 @@ SLOTS: Final = 16
 """At most 16 times are tried for a gang; one that fits at none of them is not planned."""
 
 
+class ConservativeBackfill(Feature):
+    """The plans of all queues in one cycle, made as far as the gangs that are attempted, which come in order."""
+
+    def __init__(self) -> None:
+        self._cycle: Cycle | None = None
+        self._queues: dict[str, PlannedQueue] = {}
+        self._before: Ints | None = None
+        """What was free before the gang was attempted whose turn it is."""
+
+    def separates_run_times(self) -> bool:
+        return True
+
+    def constrains_by_order(self) -> bool:
+        return True
+
+    def pre_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
+    ) -> Constraints:
+        """What a gang must leave to those before it in its queue."""
+        if queue is not cycle.queues.placement:
+            return constraints
+        planned = self._in(cycle, gang.spec.queue)
+        planned.plan_before(cycle.order(gang, Band.SURPLUS if is_surplus(gang) else Band.MINIMA))
+        nodes = cycle.state.nodes
+        self._before = nodes.free[:, : nodes.count].copy()
+        constraints = cycle.constraints(gang)
+        if planned.is_full and gang.key not in planned.starts:
+            return constraints.closing(KEPT_IN_TIME, np.ones(nodes.count, np.bool_))
+        return constraints._replace(shadow=planned.shadow) if planned.is_in_the_way else constraints
+
+    def post_filter(
+        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
+    ) -> bool:
+        equivalence = cycle.queues.equivalence_of(gang)
+        if queue is cycle.queues.placement and failure.lacks_room and equivalence is not None:
+            self._in(cycle, gang.spec.queue).add(equivalence)
+        return False
+
+    def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
+        """The room is gone for the plans of every queue."""
+        if queue is cycle.queues.placement and self._before is not None:
+            for planned in self._queues.values():
+                planned.note_bound(gang, self._before)
+
+    def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
+        """All gangs that wait are planned, and their starts published, by queue and number."""
+        if queue is not cycle.queues.placement:
+            return
+        for name in sorted({one.queue for one in queue.equivalences() if one.unschedulable}):
+            self._in(cycle, name)
+        heads: dict[str, tuple[GangKey, Start]] = {}
+        for name, planned in self._all(cycle).items():
+            planned.plan_before(None)
+            heads |= {f"{name}/{number}": start for number, start in enumerate(planned.starts.items())}
+        cycle.features.get(ExpectedStarts).set_heads(heads)
+
+    def _all(self, cycle: Cycle) -> dict[str, PlannedQueue]:
+        if self._cycle is not cycle:
+            self._cycle, self._queues = cycle, {}
+        return self._queues
+
+    def _in(self, cycle: Cycle, name: str) -> PlannedQueue:
+        planned = self._all(cycle).get(name)
+        if planned is None:
+            planned = self._queues[name] = PlannedQueue(cycle)
+            for equivalence in cycle.queues.placement.in_queue(name):
+                why = equivalence.diagnosis
+                if equivalence.unschedulable and why is not None and why.lacks_room:
+                    planned.add(equivalence)
+        return planned
+
+
 class PlannedQueue:
     """The plans for one queue in one cycle."""
 
-    def __init__(self, backfill: ConservativeBackfill, now_ns: int) -> None:
-        state = backfill.state
-        nodes = state.nodes
-        self._backfill = backfill
-        self._now_ns = now_ns
-        self._profile = FreeProfile(nodes.free[:, : nodes.count], releases_of(state, now_ns), now_ns)
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._nodes = nodes = cycle.state.nodes
+        releases = releases_of(cycle.state, cycle.now_ns)
+        self._profile = FreeProfile(nodes.free[:, : nodes.count], releases, cycle.now_ns)
         self._to_plan: list[tuple[Order, GangState]] = []
         self._known: set[GangKey] = set()
         self.starts: dict[GangKey, Start] = {}
@@ -56,41 +128,39 @@ class PlannedQueue:
         """Whether a plan keeps room from the gangs behind it."""
         return any(start.shadow_time_ns != ENDLESS for start in self.starts.values())
 
-    def add(self, waiting: Sequence[tuple[Order, GangState]]) -> None:
-        """Gangs that wait, and are planned when their turn comes."""
-        for order, gang in waiting:
-            if gang.key not in self._known:
+    def add(self, equivalence: EquivalenceClass) -> None:
+        """The gangs of a class that waits for minima are planned when their turn comes."""
+        for order, _, entry in equivalence.items:
+            gang = entry.gang
+            if not entry.is_stale and order.band is Band.MINIMA and gang.key not in self._known:
                 self._known.add(gang.key)
                 heapq.heappush(self._to_plan, (order, gang))
 
-    def plan_before(self, order: Order | None, constraints_of: Callable[[GangState], Constraints]) -> None:
+    def plan_before(self, order: Order | None) -> None:
         """Plans the gangs before this order; `None`: all."""
         while self._to_plan and not self.is_full and (order is None or self._to_plan[0][0] < order):
             gang = heapq.heappop(self._to_plan)[1]
-            self.starts[gang.key] = self._plan(gang, constraints_of(gang))
+            self.starts[gang.key] = self._plan(gang, self._cycle.constraints(gang))
 
     def shadow(self, run_time_ns: int | None) -> AbstractContextManager[None]:
         """While the context lasts, only what stays free for the whole run time of a task, beside the plans that were
         made so far for this queue, is free."""
-        kept = self._profile.free_now() - self._profile.between(self._now_ns, run_time_ns)
-        nodes = self._backfill.state.nodes
-        # What tasks of this attempt have taken meanwhile stays taken.
-        return self._with_free(nodes.free[:, : nodes.count] - kept)
+        kept = self._profile.free_now() - self._profile.between(self._cycle.now_ns, run_time_ns)
+        return with_more_free(self._cycle.state, -kept)
 
     def note_bound(self, gang: GangState, before: Ints) -> None:
         """A gang of this queue or of another was bound; `before`: what was free then."""
-        nodes = self._backfill.state.nodes
-        taken = before - nodes.free[:, : nodes.count]
-        self._profile.take(self._now_ns, gang.run_time_ns, taken)
+        taken = before - self._nodes.free[:, : self._nodes.count]
+        self._profile.take(self._cycle.now_ns, gang.run_time_ns, taken)
 
     def _plan(self, gang: GangState, constraints: Constraints) -> Start:
-        asked = self._asked(gang)
-        slots = self._profile.slots(asked, gang.run_time_ns)
+        slots = self._profile.slots(self._asked(gang), gang.run_time_ns)
         for _, start_ns in zip(range(SLOTS), slots, strict=False):
-            if start_ns == self._now_ns:
+            if start_ns == self._cycle.now_ns:
                 continue  # it was tried
-            with self._with_free(self._profile.between(start_ns, gang.run_time_ns)):
-                used = self._backfill.room_for(gang, constraints)
+            free_then = self._profile.between(start_ns, gang.run_time_ns)
+            with with_more_free(self._cycle.state, free_then - self._nodes.free[:, : self._nodes.count]):
+                used = _room_for(self._cycle, gang, constraints)
             if used is not None:
                 self._profile.take(start_ns, gang.run_time_ns, used)
                 rows = np.flatnonzero(used.any(axis=0)).tolist()
@@ -98,60 +168,25 @@ class PlannedQueue:
         return Start(ENDLESS, {})
 
     def _asked(self, gang: GangState) -> Ints:
-        asked = np.zeros(len(self._backfill.state.nodes.free), np.int64)
+        asked = np.zeros(len(self._nodes.free), np.int64)
         for column, amount in total(task.cls.request for task in request_of(gang).minimum).items():
             asked[column] = amount
         return asked
 
-    @contextmanager
-    def _with_free(self, free: Ints) -> Iterator[None]:
-        """Only the caller's rows change: both ways the nodes' version shows it."""
-        nodes = self._backfill.state.nodes
-        more = free - nodes.free[:, : nodes.count]
-        rows = np.flatnonzero(more.any(axis=0))
-        _change(self._backfill.state, rows, more, 1)
-        try:
-            yield
-        finally:
-            _change(self._backfill.state, rows, more, -1)
 
-
-class ConservativeBackfill:
-    def __init__(
-        self, state: State, placer: Placer, take_claimed_room: Callable[[Transaction, GangState], object]
-    ) -> None:
-        self.state = state
-        self._placer = placer
-        self._take_claimed_room = take_claimed_room
-
-    def room_for(self, gang: GangState, constraints: Constraints) -> Ints | None:
-        """What the minima of a gang would use, column by row; `None`: they do not fit."""
-        nodes = self.state.nodes
-        transaction = Transaction(self.state)
-        request = request_of(gang)
-        request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
-        try:
-            self._take_claimed_room(transaction, gang)
-            if attempt(self._placer, [request], transaction, constraints, keep=True) is not None:
-                return None
-            used = np.zeros_like(nodes.free[:, : nodes.count])
-            for task in transaction.placed:
-                for column, amount in task.cls.request:
-                    used[column, nodes.rows[task.node]] += amount
-            return used
-        finally:
-            transaction.rollback()
-
-
-def heads(queues: Mapping[str, PlannedQueue]) -> dict[str, tuple[GangKey, Start]]:
-    """All plans, by queue and number, as they are published."""
-    return {
-        f"{name}/{number}": plan for name, queue in queues.items() for number, plan in enumerate(queue.starts.items())
-    }
-
-
-def _change(state: State, rows: Ints, more: Ints, by: int) -> None:
-    nodes = state.nodes
-    nodes.free[:, rows] += by * more[:, rows]
-    nodes.version += 1
-    nodes.stamp[rows] = nodes.version
+def _room_for(cycle: Cycle, gang: GangState, constraints: Constraints) -> Ints | None:
+    """What the minima of a gang would use, column by row; `None`: they do not fit."""
+    nodes = cycle.state.nodes
+    transaction = Transaction(cycle.state)
+    request = forecast_request(gang)
+    try:
+        cycle.take_claimed_room(transaction, gang)
+        if attempt(cycle.placer, [request], transaction, constraints, keep=True) is not None:
+            return None
+        used = np.zeros_like(nodes.free[:, : nodes.count])
+        for task in transaction.placed:
+            for column, amount in task.cls.request:
+                used[column, nodes.rows[task.node]] += amount
+        return used
+    finally:
+        transaction.rollback()

@@ -7,83 +7,48 @@ leaves at that time. Only the shadow time is published, and other queues are not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from operator import attrgetter
 
 import numpy as np
 
 from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.ordering import Band
-from enbloc.engine.core.placement.attempt import Placer, attempt, runs
+from enbloc.engine.core.placement.attempt import attempt, runs
 from enbloc.engine.core.placement.constraints import Constraints, Shadow
-from enbloc.engine.core.placement.request import is_surplus, request_of
+from enbloc.engine.core.placement.request import is_surplus
 from enbloc.engine.core.queueing.scheduling_queue import Head, SchedulingQueue
-from enbloc.engine.core.run_times import ENDLESS, end_of
+from enbloc.engine.core.run_times import ENDLESS
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.tables.resources import Bools, Ints
-from enbloc.engine.core.tables.tasks import GangState, Task
-from enbloc.engine.core.why import diagnosis
-from enbloc.engine.core.why.diagnosis import Diagnosis
+from enbloc.engine.core.tables.resources import Bools
+from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.why.diagnosis import KEPT_IN_TIME, Diagnosis
 from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.backfill.expected_start import Amounts, ExpectedStarts, Start
+from enbloc.engine.features.backfill.free_profile import Releases, forecast_request, releases_of, with_more_free
 from enbloc.gangs.model import GangKey
 
 Kept = dict[int, tuple[tuple[int, int], ...]]
 """Row → `(column, amount)`."""
 
 
-class Releases(NamedTuple):
-    """What tasks release when they end, in the order of their ends; one element or column a task."""
-
-    ends_ns: Ints
-    step: Ints
-    """Tasks of one gang that end at one time are released in one step."""
-    rows: Ints
-    amounts: Ints
-
-    @property
-    def steps(self) -> int:
-        return int(self.step[-1]) + 1 if len(self.step) else 0
-
-    def until(self, step: int) -> Releases:
-        """The releases up to a step, inclusive."""
-        count = int(np.searchsorted(self.step, step, side="right"))
-        return Releases(self.ends_ns[:count], self.step[:count], self.rows[:count], self.amounts[:, :count])
-
-
 class EasyBackfill(Feature):
     """The forecast start of the first gang of each queue."""
 
-    def __init__(
-        self,
-        state: State,
-        placer: Placer,
-        take_claimed_room: Callable[[Transaction, GangState], object],
-        expected: ExpectedStarts,
-    ) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._placer = placer
-        self._take_claimed_room = take_claimed_room
-        self._expected = expected
         self._starts: dict[GangKey, tuple[object, Start, Kept]] = {}
-        self.heads: dict[str, tuple[GangKey, Start]] = {}
+        self._heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → its first gang, and when that could start."""
-        self.put_off: dict[GangKey, GangState] = {}
+        self._put_off: dict[GangKey, GangState] = {}
         """Gangs whose minima leave room to awaited pods: they are tried again in the next cycle (G8)."""
 
     def cycle_begins(self, now_ns: int) -> None:
         """The forecasts of the last cycle no longer hold."""
         self._starts = {}
-
-    def _note(self, gang: GangState, *, is_put_off: bool) -> None:
-        if is_put_off and not is_surplus(gang):
-            self.put_off[gang.key] = gang
-        else:
-            self.put_off.pop(gang.key, None)
 
     def separates_run_times(self) -> bool:
         return True
@@ -93,7 +58,7 @@ class EasyBackfill(Feature):
 
     def serving_begins(self, cycle: Cycle, queue: SchedulingQueue) -> None:
         if queue is cycle.queues.placement:
-            self.heads, self.put_off = {}, {}
+            self._heads, self._put_off = {}, {}
 
     def pre_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
@@ -103,20 +68,22 @@ class EasyBackfill(Feature):
         band = Band.SURPLUS if is_surplus(gang) else Band.MINIMA
         if head is None or cycle.order(head) >= cycle.order(gang, band):
             return constraints
-        return constraints._replace(shadow=self._shadow_in(cycle, head))
+        return constraints._replace(shadow=self._shadow(cycle, head))
 
     def post_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         if queue is cycle.queues.placement:
-            self._note(
-                gang, is_put_off=failure.lacks_room and bool(cycle.features.get(AwaitedPods).above(gang.priority))
-            )
+            is_put_off = failure.lacks_room and cycle.features.get(AwaitedPods).above(gang.priority)
+            if is_put_off and not is_surplus(gang):
+                self._put_off[gang.key] = gang
+            else:
+                self._put_off.pop(gang.key, None)
         return False
 
     def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
         if queue is cycle.queues.placement:
-            self._note(gang, is_put_off=False)
+            self._put_off.pop(gang.key, None)
 
     def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
         if queue is not cycle.queues.placement:
@@ -124,15 +91,12 @@ class EasyBackfill(Feature):
         for name in {equivalence.queue for equivalence in queue.equivalences()}:
             head = self._first_waiting(cycle, name)
             if head is not None:
-                self._shadow_in(cycle, head)
-        self._expected.set_heads(self.heads, cycle.now_ns)
-
-    def _shadow_in(self, cycle: Cycle, head: GangState) -> Shadow:
-        return self.shadow(head, cycle.constraints(head), cycle.now_ns, (cycle, len(cycle.served)))
+                self._shadow(cycle, head)
+        cycle.features.get(ExpectedStarts).set_heads(self._heads)
 
     def _first_waiting(self, cycle: Cycle, queue: str) -> GangState | None:
         """The first gang of a queue that was attempted and did not fit, or was put off for the room of awaited pods."""
-        heads = [Head(cycle.order(gang), gang) for gang in self.put_off.values() if gang.spec.queue == queue]
+        heads = [Head(cycle.order(gang), gang) for gang in self._put_off.values() if gang.spec.queue == queue]
         found = min(heads, key=attrgetter("order"), default=None)
         for equivalence in cycle.queues.placement.in_queue(queue):
             why = equivalence.diagnosis
@@ -141,21 +105,18 @@ class EasyBackfill(Feature):
                 found = head
         return found.gang if found is not None else None
 
-    def shadow(self, head: GangState, constraints: Constraints, now_ns: int, position: object) -> Shadow:
-        """What gangs behind `head` may not use; a forecast is reused while `position` is equal: nothing was placed."""
-        known = self._starts.get(head.key)
+    def _shadow(self, cycle: Cycle, head: GangState) -> Shadow:
+        """What gangs behind `head` may not use. Its forecast is made anew once anything was placed."""
+        known, position, now_ns = self._starts.get(head.key), (cycle, len(cycle.served)), cycle.now_ns
         if known is None or known[0] != position:
-            forecast = self._forecast(head, constraints, now_ns)
+            forecast = self._forecast(cycle, head, cycle.constraints(head))
             known = self._starts[head.key] = (position, forecast, self._kept(forecast))
         _, start, kept = known
-        self.heads[head.spec.queue] = (head.key, start)
+        self._heads[head.spec.queue] = (head.key, start)
 
         def over(run_time_ns: int | None) -> AbstractContextManager[None]:
-            if start.shadow_time_ns == ENDLESS or (
-                run_time_ns is not None and now_ns + run_time_ns <= start.shadow_time_ns
-            ):
-                return nullcontext()
-            return self._taken(kept)
+            ends_in_time = run_time_ns is not None and now_ns + run_time_ns <= start.shadow_time_ns
+            return nullcontext() if ends_in_time or start.shadow_time_ns == ENDLESS else self._taken(kept)
 
         return over
 
@@ -186,82 +147,49 @@ class EasyBackfill(Feature):
 
     # ---- the forecast
 
-    def _forecast(self, gang: GangState, constraints: Constraints, now_ns: int) -> Start:
+    def _forecast(self, cycle: Cycle, gang: GangState, constraints: Constraints) -> Start:
         """The earliest time at which the gang's minima fit if nothing else is placed. Of gangs that end at one time
         only as many count as it needs: what the others leave then is not promised to tasks that start now."""
-        releases = releases_of(self._state, now_ns)
+        releases = releases_of(self._state, cycle.now_ns)
         low, high = 0, releases.steps
         found: Start | None = None
         while low < high:
             middle = (low + high) // 2
-            start = self._fits_after(gang, constraints, releases.until(middle))
+            start = self._fits_after(cycle, gang, constraints, releases.until(middle))
             if start is None:
                 low = middle + 1
             else:
                 found, high = start, middle
         return found or Start(ENDLESS, {})
 
-    def _fits_after(self, gang: GangState, constraints: Constraints, gone: Releases) -> Start | None:
+    def _fits_after(self, cycle: Cycle, gang: GangState, constraints: Constraints, gone: Releases) -> Start | None:
         """The start of the gang if it fits after these releases; `None`: it does not."""
         nodes = self._state.nodes
         more = np.zeros_like(nodes.free)
-        for column in range(len(more)):
-            np.add.at(more[column], gone.rows, gone.amounts[column])
+        gone.add_to(more)
         released: Bools = more[:, : nodes.count].max(axis=0, initial=0) > 0
-        self._change_free(more, 1)
-        try:
+        with with_more_free(self._state, more):
             for prefer in (released, None):
-                left = self._left_by(gang, constraints, prefer)
+                left = self._left_by(cycle, gang, constraints, prefer)
                 if left is not None:
                     return Start(int(gone.ends_ns[-1]), left)
-            return None
-        finally:
-            self._change_free(more, -1)
+        return None
 
-    def _left_by(self, gang: GangState, constraints: Constraints, prefer: Bools | None) -> dict[int, Amounts] | None:
+    def _left_by(
+        self, cycle: Cycle, gang: GangState, constraints: Constraints, prefer: Bools | None
+    ) -> dict[int, Amounts] | None:
         """What the gang leaves on the rows that it would use; `None`: it does not fit. Rows that are released until
         then are preferred: the others are free now, and can be backfilled."""
-        nodes = self._state.nodes
-        transaction = Transaction(self._state)
-        request = request_of(gang)
-        request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
+        nodes, request, transaction = self._state.nodes, forecast_request(gang), Transaction(self._state)
         try:
-            self._take_claimed_room(transaction, gang)
+            cycle.take_claimed_room(transaction, gang)
             if prefer is not None and not gang.is_constrained:  # else the domain decides
-                on_released = constraints.closing(diagnosis.KEPT_IN_TIME, ~prefer)
+                on_released = constraints.closing(KEPT_IN_TIME, ~prefer)
                 for run in runs(self._state, request.remaining().minimum):
-                    self._placer.place(transaction, run, len(run), on_released)
-            if attempt(self._placer, [request], transaction, constraints) is not None:
+                    cycle.placer.place(transaction, run, len(run), on_released)
+            if attempt(cycle.placer, [request], transaction, constraints) is not None:
                 return None
             used = {nodes.rows[task.node] for task in transaction.placed}
             return {row: dict(enumerate(nodes.free[:, row].tolist())) for row in used}
         finally:
             transaction.rollback()
-
-    def _change_free(self, more: Ints, by: int) -> None:
-        nodes = self._state.nodes
-        rows = np.flatnonzero(more.any(axis=0))
-        nodes.free[:, rows] += by * more[:, rows]
-        nodes.version += 1
-        nodes.stamp[rows] = nodes.version
-
-
-def releases_of(state: State, now_ns: int) -> Releases:
-    """Of all tasks with a known end."""
-    nodes, stateful = state.nodes, state.stateful
-    found: list[tuple[int, GangKey, int, Task]] = []
-    for name, row in nodes.rows.items():
-        for task in stateful.assigned_to(name):
-            end_ns = end_of(task, now_ns)
-            if end_ns != ENDLESS:
-                found.append((end_ns, task.gang.key, row, task))
-    found.sort(key=itemgetter(0, 1))
-    step = np.zeros(len(found), np.int64)
-    for number in range(1, len(found)):
-        step[number] = step[number - 1] + (found[number][:2] != found[number - 1][:2])
-    amounts = np.zeros((len(nodes.free), len(found)), np.int64)
-    for number, (_, _, _, task) in enumerate(found):
-        for column, amount in task.cls.request:
-            amounts[column, number] = amount
-    ends_ns = np.array([end_ns for end_ns, _, _, _ in found], np.int64)
-    return Releases(ends_ns, step, np.array([row for _, _, row, _ in found], np.int64), amounts)

@@ -1,5 +1,5 @@
-"""Publishes when gangs that wait are expected to start, and keeps that up to date (R8). Forecasts come from
-`easy_backfill` and `run_times`."""
+"""Publishes when gangs that wait are expected to start, and keeps that up to date. Forecasts come from the mode of
+backfill, and for gangs with reserved nodes from `run_times`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ExpectedStarts(Feature):
 
     def gangs_read(self) -> bool:
         if self._closing:
-            self.forecast(self._now_ns)
+            self.forecast()
         return False
 
     def expected_start(self, gang: GangState) -> int | None:
@@ -53,7 +53,7 @@ class ExpectedStarts(Feature):
         start_ns = self._published.get(gang.key, ENDLESS)
         return start_ns if start_ns != ENDLESS else None
 
-    def forecast(self, now_ns: int) -> None:
+    def forecast(self) -> None:
         """Forecasts when gangs with reservations could start: pods that end before that may use their nodes."""
         self._forget()
         nodes, due_ns = self._state.nodes, self._closing.due_ns
@@ -61,12 +61,12 @@ class ExpectedStarts(Feature):
             rows = [nodes.rows[node] for node in self._closing.of(gang).values() if node in nodes.rows]
             if gang.key in due_ns and not (nodes.stamp[rows] > self._forecast_version.get(gang.key, -1)).any():
                 continue
-            start_ns, was_ns = start_of(self._state, self._closing, gang, now_ns), due_ns.get(gang.key)
+            start_ns, was_ns = start_of(self._state, self._closing, gang, self._now_ns), due_ns.get(gang.key)
             due_ns[gang.key] = start_ns
             self._forecast_version[gang.key] = nodes.version
             if was_ns is not None and start_ns > was_ns:
                 self._state.events.add(EventKind.FORECAST_CHANGED)  # more pods end in time
-            self._publish(gang.key, start_ns, now_ns)
+            self._publish(gang.key, start_ns)
 
     def gang_gone(self, gang: GangState) -> None:
         self._drop(gang.key)
@@ -75,15 +75,15 @@ class ExpectedStarts(Feature):
         self._published.pop(key, None)
         self._forecast_version.pop(key, None)
 
-    def set_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now_ns: int) -> None:
-        """EASY: if the first gang of a queue, its start or its rows changed, the gangs behind it are retried."""
+    def set_heads(self, heads: Mapping[str, tuple[GangKey, Start]]) -> None:
+        """If a gang that others must not delay, its start or its rows changed, the gangs behind it are retried."""
         if heads != self._heads:
             self._heads = dict(heads)
             self._state.events.add(EventKind.FORECAST_CHANGED)
         self._forget()
         for key, start in heads.values():
             if key not in self._closing.due_ns:  # the forecast of reserved nodes is more exact
-                self._publish(key, start.shadow_time_ns, now_ns)
+                self._publish(key, start.shadow_time_ns)
 
     def _forget(self) -> None:
         """Withdraws the start of gangs that neither have a reservation nor are first in a queue."""
@@ -92,9 +92,9 @@ class ExpectedStarts(Feature):
             self._drop(key)
             self._changes[key] = None
 
-    def _publish(self, key: GangKey, start_ns: int, now_ns: int) -> None:
+    def _publish(self, key: GangKey, start_ns: int) -> None:
         """An overdue start is not published: it may be any moment."""
-        if start_ns != self._published.get(key, 0) and start_ns > now_ns:
+        if start_ns != self._published.get(key, 0) and start_ns > self._now_ns:
             self._published[key] = start_ns
             self._changes[key] = start_ns if start_ns != ENDLESS else None
 

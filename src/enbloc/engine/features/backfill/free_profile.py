@@ -1,22 +1,98 @@
-"""How much is free on every row over time, from known run times: the profile that conservative backfill plans in.
+"""What becomes free when, from known run times: the releases of tasks, and how much is free on every row over time.
 
-Times are ends of tasks and starts and ends of plans; between two of them nothing changes. At most `STEPS` times are
-kept: tasks that end in between count as ending later, so that no plan relies on room that is not there yet.
+Times of a profile are ends of tasks and starts and ends of plans; between two of them nothing changes. At most `STEPS`
+times are kept: tasks that end in between count as ending later, so that no plan relies on room that is not there yet.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Final
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from enbloc.engine.core.run_times import ENDLESS
-from enbloc.engine.core.tables.resources import Ints
-from enbloc.engine.features.backfill.easy_backfill import Releases
+from enbloc.engine.core.placement.request import PlacementRequest, request_of
+from enbloc.engine.core.run_times import ENDLESS, end_of
+from enbloc.engine.core.state.state import State
+from enbloc.engine.core.tables.resources import Bools, Ints
+from enbloc.engine.core.tables.tasks import GangState, Task
+from enbloc.gangs.model import GangKey
 
 STEPS: Final = 256
+ALL: Final = slice(None)
+
+
+class Releases(NamedTuple):
+    """What tasks release when they end, in the order of their ends; one element or column a task."""
+
+    ends_ns: Ints
+    step: Ints
+    """Tasks of one gang that end at one time are released in one step."""
+    rows: Ints
+    amounts: Ints
+
+    @property
+    def steps(self) -> int:
+        return int(self.step[-1]) + 1 if len(self.step) else 0
+
+    def until(self, step: int) -> Releases:
+        """The releases up to a step, inclusive."""
+        count = int(np.searchsorted(self.step, step, side="right"))
+        return Releases(self.ends_ns[:count], self.step[:count], self.rows[:count], self.amounts[:, :count])
+
+    def add_to(self, free: Ints, chosen: Bools | slice = ALL) -> None:
+        """Counts what is released as free, column by row."""
+        for column, amounts in enumerate(self.amounts):
+            np.add.at(free[column], self.rows[chosen], amounts[chosen])
+
+
+def releases_of(state: State, now_ns: int) -> Releases:
+    """Of all tasks with a known end."""
+    nodes, stateful = state.nodes, state.stateful
+    found: list[tuple[int, GangKey, int, Task]] = []
+    for name, row in nodes.rows.items():
+        for task in stateful.assigned_to(name):
+            end_ns = end_of(task, now_ns)
+            if end_ns != ENDLESS:
+                found.append((end_ns, task.gang.key, row, task))
+    found.sort(key=itemgetter(0, 1))
+    step = np.zeros(len(found), np.int64)
+    for number in range(1, len(found)):
+        step[number] = step[number - 1] + (found[number][:2] != found[number - 1][:2])
+    amounts = np.zeros((len(nodes.free), len(found)), np.int64)
+    for number, (_, _, _, task) in enumerate(found):
+        for column, amount in task.cls.request:
+            amounts[column, number] = amount
+    ends_ns = np.array([end_ns for end_ns, _, _, _ in found], np.int64)
+    return Releases(ends_ns, step, np.array([row for _, _, row, _ in found], np.int64), amounts)
+
+
+def forecast_request(gang: GangState) -> PlacementRequest:
+    """What the minima of a gang need, as far as its pods exist: lost members may not exist again yet (G7)."""
+    request = request_of(gang)
+    return request._replace(short=min(request.short, len(request.rest)))
+
+
+@contextmanager
+def with_more_free(state: State, more: Ints) -> Iterator[None]:
+    """While the context lasts, this much more is free, column by row; what is taken meanwhile stays taken. Only the
+    caller's rows change: both ways the nodes' version shows it."""
+    rows = np.flatnonzero(more.any(axis=0))
+    _change(state, rows, more[:, rows])
+    try:
+        yield
+    finally:
+        _change(state, rows, -more[:, rows])
+
+
+def _change(state: State, rows: Ints, more: Ints) -> None:
+    nodes = state.nodes
+    nodes.free[:, rows] += more
+    nodes.version += 1
+    nodes.stamp[rows] = nodes.version
 
 
 class FreeProfile:
@@ -31,11 +107,9 @@ class FreeProfile:
         self._free: list[Ints] = [free.copy()]
         steps = np.searchsorted(kept, ends_ns)
         for number in range(len(kept)):
-            chosen = steps == number
-            more = np.zeros_like(free)
-            for column in range(len(free)):
-                np.add.at(more[column], releases.rows[chosen], releases.amounts[column, chosen])
-            self._free.append(self._free[-1] + more)
+            more = self._free[-1].copy()
+            releases.add_to(more, steps == number)
+            self._free.append(more)
         self._totals: list[Ints] = [one.sum(axis=1) for one in self._free]
 
     def free_now(self) -> Ints:

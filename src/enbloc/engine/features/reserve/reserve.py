@@ -45,9 +45,7 @@ def run(cycle: Cycle) -> None:
         with Turn(cycle, unit[0]):
             if not _is_settled(cycle, unit):
                 _serve(cycle, unit)
-    expected = cycle.features.find(ExpectedStarts)
-    if expected is not None:
-        expected.forecast(cycle.now_ns)
+    cycle.features.get(ExpectedStarts).forecast()
 
 
 def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:

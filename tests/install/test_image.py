@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from enbloc.install.workloads import USER_ID
+from enbloc.install.manifests import USER_ID
 
 ROOT = Path(__file__).parent.parent.parent
 

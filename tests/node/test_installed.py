@@ -20,8 +20,8 @@ import yaml
 from e2e.api import Json
 from e2e.control_plane import free_port
 from e2e.running import BATCH, ENBLOC, JOBS, NAMESPACE, SCHEDULING, answers, phase_of
+from enbloc.install.manifests import USER_ID
 from enbloc.install.rights import COMPONENTS, LEADS, lease_of
-from enbloc.install.workloads import USER_ID
 from enbloc.version import __version__
 from node.images import BUSYBOX
 from node.machine import NAME, Machine

@@ -7,13 +7,15 @@ The namespace is Helm's own (`--create-namespace`).
 
 from __future__ import annotations
 
-import hashlib
+import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from string import Template
 from typing import Final
 
 from enbloc.api.meta import Obj
 from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.install.manifests import Settings, manifests
+from enbloc.install.manifests import Settings, config_hash, manifests
 from enbloc.install.rights import DASHBOARD
 from enbloc.version import __version__
 
@@ -36,11 +38,11 @@ def chart(dump: Dump, config: str) -> dict[str, str]:
     """The files of the chart by path. `config`: the text of the default config file."""
     objects = [obj for obj in manifests(_MARKED) if obj["kind"] != "Namespace"]
     return {
-        "Chart.yaml": _chart_yaml(),
-        "values.yaml": _values_yaml(config),
+        "Chart.yaml": _text("Chart.yaml"),
+        "values.yaml": _text("values.yaml", names=", ".join(SCHEDULER_NAMES), config=textwrap.indent(config, "  ")),
         "crds/definitions.yaml": dump(obj for obj in objects if obj["kind"] == CRD),
         "templates/enbloc.yaml": "".join(_template(dump, obj) for obj in objects if obj["kind"] != CRD),
-        "templates/NOTES.txt": _NOTES,
+        "templates/NOTES.txt": _text("NOTES.txt"),
     }
 
 
@@ -52,7 +54,7 @@ def _template(dump: Dump, obj: Obj) -> str:
         (f"image: {_IMAGE}", "image: {{ .Values.image | quote }}"),
         (f"replicas: {_REPLICAS}", "replicas: {{ .Values.replicas }}"),
         (f"enbloc.yaml: {_CONFIG}", "enbloc.yaml: {{ .Values.config | toJson }}"),
-        (_hash(_CONFIG), "{{ .Values.config | sha256sum | trunc 16 | quote }}"),
+        (config_hash(_CONFIG), "{{ .Values.config | sha256sum | trunc 16 | quote }}"),
         (
             f"'{_SCHEDULER}'",
             "{{ range $i, $name := .Values.schedulerNames }}{{ if $i }}, {{ end }}'{{ $name }}'{{ end }}",
@@ -65,10 +67,6 @@ def _template(dump: Dump, obj: Obj) -> str:
     if component == DASHBOARD:
         return f"{{{{- if .Values.dashboard }}}}\n{text}{{{{- end }}}}\n"
     return text
-
-
-def _hash(config: str) -> str:
-    return hashlib.sha256(config.encode()).hexdigest()[:16]
 
 
 def _list(text: str, mark: str, value: str, key: str, item: str) -> str:
@@ -109,55 +107,7 @@ def _owner_kinds(text: str) -> str:
     return "\n".join(lines) if lines[-1] == "" else "\n".join([*lines, ""])
 
 
-def _chart_yaml() -> str:
-    return f"""\
-# Made by `enbloc install --chart`; a test compares it with that. Do not edit it.
-apiVersion: v2
-name: enbloc
-description: Gang scheduling for Kubernetes, together or not at all.
-type: application
-version: {__version__}
-appVersion: {__version__}
-kubeVersion: ">=1.30.0-0"
-"""
-
-
-def _values_yaml(config: str) -> str:
-    block = "".join(f"  {line}".rstrip() + "\n" for line in config.rstrip("\n").split("\n"))
-    names = ", ".join(SCHEDULER_NAMES)
-    return f"""\
-# The options of `enbloc install`, one for one; docs/install.md says more.
-
-# The image to run; better by its digest, which cannot be moved as a tag can.
-image: enbloc:{__version__}
-# Pods per component; one of them is leader.
-replicas: 2
-# Whether the dashboard is installed too.
-dashboard: false
-# The addresses of the API servers, which alone may call the webhook; empty: any.
-apiServerCidrs: []
-# The scheduler names that are ours; those of `compat` and `schedulerNames` in the config.
-schedulerNames: [{names}]
-# Kinds whose pods are grouped by owner (groupByOwner in the config), for the scheduler's rights: {{group, plural}}.
-ownerKinds: []
-# The config file: `enbloc config` prints one with all defaults.
-config: |
-{block}"""
-
-
-_NOTES: Final = """\
-Enbloc is installed in {{ .Release.Namespace }}. It schedules pods with one of these as schedulerName:
-{{ join ", " .Values.schedulerNames }}
-
-  kubectl -n {{ .Release.Namespace }} rollout status deployment/enbloc-webhook
-  kubectl get queues
-{{- if .Values.dashboard }}
-
-The dashboard, and its token:
-
-  kubectl -n {{ .Release.Namespace }} logs deployment/enbloc-dashboard | grep token
-  kubectl -n {{ .Release.Namespace }} port-forward deployment/enbloc-dashboard 8080
-{{- end }}
-
-Removing the release keeps the definitions and with them every Job, PodGroup and Queue.
-"""
+def _text(name: str, **values: str) -> str:
+    return Template((Path(__file__).parent / "chart_files" / name).read_text()).substitute(
+        version=__version__, **values
+    )

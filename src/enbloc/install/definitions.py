@@ -20,6 +20,7 @@ from enbloc.api.field_descriptions import described
 from enbloc.api.kinds import KINDS, Kind
 from enbloc.api.meta import Obj
 from enbloc.install.schema import Additions, object_schema
+from enbloc.install.templates import filled
 
 DEFINED: Final = (
     volcano.JOB,
@@ -122,41 +123,30 @@ def definitions(labels: dict[str, str]) -> list[Obj]:
 
 def _definition(kind: Kind, labels: dict[str, str]) -> Obj:
     assert kind.view is not None
-    metadata: dict[str, Any] = {"name": f"{kind.plural}.{kind.group}", "labels": labels}
-    if kind.group.endswith(_PROTECTED):
-        metadata["annotations"] = {"api-approved.kubernetes.io": _UNAPPROVED}
-    names: dict[str, Any] = {
-        "kind": kind.name,
-        "listKind": f"{kind.name}List",
-        "plural": kind.plural,
-        "singular": kind.name.lower(),
-        "categories": ["enbloc"],
-    }
-    if kind.short_names:
-        names["shortNames"] = list(kind.short_names)
     schema = described(object_schema(kind.view, _ADDITIONS), kind.name)
     if "metadata" in schema["properties"]:
         schema["properties"]["metadata"] = {"type": "object"}  # an API server allows nothing else here
-    versions: list[dict[str, Any]] = []
-    for version in kind.versions:
-        served: dict[str, Any] = {
-            "name": version,
-            "served": True,
-            "storage": version == kind.versions[0],
-            "schema": {"openAPIV3Schema": schema},
-            "additionalPrinterColumns": [_column(one) for one in _COLUMNS[kind.id]],
-        }
-        if kind.has_status:
-            served["subresources"] = {"status": {}}
-        versions.append(served)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": metadata,
-        "spec": {
-            "group": kind.group,
-            "names": names,
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": versions,
-        },
-    }
+    versions = [
+        filled(
+            "version",
+            version=version,
+            storage=version == kind.versions[0],
+            schema=schema,
+            columns=[_column(one) for one in _COLUMNS[kind.id]],
+            subresources={"status": {}} if kind.has_status else None,
+        )
+        for version in kind.versions
+    ]
+    found: Obj = filled(
+        "definition",
+        group=kind.group,
+        kind=kind.name,
+        plural=kind.plural,
+        singular=kind.name.lower(),
+        labels=labels,
+        annotations={"api-approved.kubernetes.io": _UNAPPROVED} if kind.group.endswith(_PROTECTED) else None,
+        short_names=list(kind.short_names) or None,
+        scope="Namespaced" if kind.namespaced else "Cluster",
+        versions=versions,
+    )
+    return found

@@ -25,13 +25,13 @@ from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.gangs import hints
 from enbloc.gangs.own_annotations import OWN_ANNOTATIONS
 from enbloc.install.rights import CONTROLLERS
+from enbloc.install.templates import filled
 from enbloc.webhook.review import ADMINISTRATORS
 from enbloc.webhook.server import CONFIGURATION, MUTATE, RECORDS, SERVICE, VALIDATE, WARN
 
 SERVICE_PORT: Final = 443
 TIMEOUT_S: Final = 10
-ADVICE_TIMEOUT_S: Final = 2
-UNREVIEWED_NAMESPACES: Final = ("kube-system",)
+_ADVICE: Final[Mapping[str, Any]] = {"failure_policy": "Ignore", "timeout_s": 2}
 _WARNED_GROUPS: Final = (koordinator.POD_GROUP, coscheduling.POD_GROUP, kai.POD_GROUP)
 SPOKEN: Final = (
     koordinator.PREFIX,
@@ -46,36 +46,25 @@ def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequen
     """`schedulers`: the scheduler names that are ours."""
     written = [_rule(kind, "CREATE", "UPDATE") for kind in REVIEWED]
     deleted = [_rule(kind, "DELETE") for kind in DELETION_REVIEWED]
-    mutating = _hook("mutate.enbloc.dev", namespace, MUTATE, written) | {"reinvocationPolicy": "IfNeeded"}
+    mutating = _hook("mutate.enbloc.dev", namespace, MUTATE, written, reinvocation="IfNeeded")
     validating = _hook("validate.enbloc.dev", namespace, VALIDATE, written + deleted)
     groups = [_rule(kind, "CREATE", "UPDATE") for kind in _WARNED_GROUPS]
-    guarding = _hook("records.enbloc.dev", namespace, RECORDS, [_rule("Pod", "CREATE"), *groups]) | {
-        "failurePolicy": "Ignore",
-        "timeoutSeconds": ADVICE_TIMEOUT_S,
-        "reinvocationPolicy": "IfNeeded",
-        "matchConditions": _records_to_guard(namespace),
-    }
+    pods, guarded = [_rule("Pod", "CREATE")], _records_to_guard(namespace)
+    guarding = _hook(
+        "records.enbloc.dev", namespace, RECORDS, pods + groups, **_ADVICE, reinvocation="IfNeeded", conditions=guarded
+    )
+    reviewed = _pods_to_review(namespace, schedulers)
     advising = [
-        _warning_hook("groups.enbloc.dev", namespace, groups),
-        _warning_hook("pods.enbloc.dev", namespace, [_rule("Pod", "CREATE")])
-        | {"matchConditions": _pods_to_review(namespace, schedulers)},
+        _hook("groups.enbloc.dev", namespace, WARN, groups, **_ADVICE),
+        _hook("pods.enbloc.dev", namespace, WARN, pods, **_ADVICE, conditions=reviewed),
     ]
     return [
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": kind,
-            "metadata": {"name": CONFIGURATION, "labels": dict(labels)},
-            "webhooks": hooks,
-        }
+        filled("webhook_configuration", kind=kind, name=CONFIGURATION, labels=labels, hooks=hooks)
         for kind, hooks in (
             ("MutatingWebhookConfiguration", [mutating, guarding]),
             ("ValidatingWebhookConfiguration", [validating, *advising]),
         )
     ]
-
-
-def _warning_hook(name: str, namespace: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    return _hook(name, namespace, WARN, rules) | {"failurePolicy": "Ignore", "timeoutSeconds": ADVICE_TIMEOUT_S}
 
 
 def _pods_to_review(namespace: str, schedulers: Sequence[str]) -> list[dict[str, str]]:
@@ -108,23 +97,10 @@ def by_others(namespace: str) -> str:
     return f"!(has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in {ours!r}))"
 
 
-def _hook(name: str, namespace: str, path: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    service = {"name": SERVICE, "namespace": namespace, "path": path, "port": SERVICE_PORT}
-    return {
-        "name": name,
-        "admissionReviewVersions": ["v1"],
-        "clientConfig": {"service": service},
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_S,
-        "namespaceSelector": {"matchExpressions": [_other_namespaces()]},
-        "rules": rules,
-    }
-
-
-def _other_namespaces() -> dict[str, Any]:
-    """Namespaces have their name as a label. Objects without a namespace are always sent."""
-    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(UNREVIEWED_NAMESPACES)}
+def _hook(name: str, namespace: str, path: str, rules: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    values = {"service": SERVICE, "service_port": SERVICE_PORT, "failure_policy": "Fail", "timeout_s": TIMEOUT_S} | more
+    found: dict[str, Any] = filled("hook", name=name, namespace=namespace, path=path, rules=rules, **values)
+    return found
 
 
 def _rule(kind: str, *operations: str) -> dict[str, Any]:
@@ -136,3 +112,18 @@ def _rule(kind: str, *operations: str) -> dict[str, Any]:
         "operations": list(operations),
         "scope": "Namespaced" if known.namespaced else "Cluster",
     }
+
+
+def admission_policies(namespace: str, labels: Mapping[str, str]) -> list[Obj]:
+    """What our accounts may change beyond what RBAC can say. The API server evaluates it itself: the scheduler patches
+    nothing but metadata of pods, our priority class is for our own namespace, our annotations on pods are ours."""
+    known = {
+        "namespace": namespace,
+        "by_others": by_others(namespace),
+        "own_annotations": repr(sorted(OWN_ANNOTATIONS)),
+    }
+    return [
+        filled(template, labels=labels, **policy)
+        for policy in filled("admission_policies", **known)
+        for template in ("admission_policy", "admission_policy_binding")
+    ]

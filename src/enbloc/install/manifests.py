@@ -7,21 +7,24 @@ left out, so that the manifest can be applied again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from enbloc.api.meta import Obj
-from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.install import workloads
+from enbloc.config.vocabulary import CONFIG_FILE, CONFIG_MAP, SCHEDULER_NAMES
 from enbloc.install.definitions import definitions
-from enbloc.install.hooks import configurations
+from enbloc.install.hooks import SERVICE_PORT, admission_policies, configurations
 from enbloc.install.merging import OWN, OWN_LABEL, Merged, merge_existing
-from enbloc.install.policies import admission_policies, network_policies
-from enbloc.install.rights import COMPONENTS, DASHBOARD, WEBHOOK, roles, user_roles
+from enbloc.install.rights import COMPONENTS, DASHBOARD, SCHEDULER, WEBHOOK, lease_of, roles, user_roles
+from enbloc.install.templates import filled
+from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.version import __version__
+from enbloc.webhook.server import PORT, SECRET
 
+USER_ID: Final = 65532
 _COMMON: Final = {"app.kubernetes.io/name": "enbloc", OWN_LABEL: OWN}
 
 
@@ -54,23 +57,44 @@ def manifests(settings: Settings, existing: Iterable[Obj] = ()) -> list[Obj]:
     common = _COMMON
     components = (*COMPONENTS, DASHBOARD) if settings.dashboard else COMPONENTS
     labels = {component: common | {"app.kubernetes.io/component": component} for component in components}
+    security = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+    running = {"image": settings.image, "replicas": settings.replicas, "hash": config_hash(settings.config)}
+    sources = [{"ipBlock": {"cidr": cidr}} for cidr in settings.api_servers]
     return [
-        _namespace(namespace, common),
+        filled("namespace", namespace=namespace, labels=common | security),
         *merge_existing(definitions(common), existing)[0],
-        workloads.priority_class(common),
+        filled("priority_class", labels=common),
         *roles(namespace, labels, settings.owner_kinds),
         *user_roles(common),
-        workloads.config_map(namespace, common, settings.config),
-        *workloads.secrets(namespace, labels),
-        *workloads.services(namespace, labels),
-        *workloads.deployments(namespace, labels, settings.image, settings.replicas, settings.config),
-        *workloads.budgets(namespace, labels),
-        *network_policies(namespace, labels, settings.api_servers),
+        filled("config_map", name=CONFIG_MAP, namespace=namespace, labels=common, data={CONFIG_FILE: settings.config}),
+        # Empty: each component fills its own, and needs no right to create Secrets.
+        filled("secret", name=SECRET, namespace=namespace, labels=labels[WEBHOOK]),
+        filled("secret", name=RECORD_KEYS, namespace=namespace, labels=labels[SCHEDULER]),
+        *_of_components("service", namespace, labels),
+        *_of_components("deployment", namespace, labels, **running),
+        *_of_components("budget", namespace, labels),
+        *_of_components("network_policy", namespace, labels, sources=sources or None),
         *admission_policies(namespace, common),
         *configurations(namespace, labels[WEBHOOK], settings.schedulers),
     ]
 
 
-def _namespace(name: str, labels: dict[str, str]) -> Obj:
-    security = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels | security}}
+def selector(component: str) -> dict[str, str]:
+    """The labels that select the pods of one component. Must never change: Deployments refuse it."""
+    return {"app.kubernetes.io/name": "enbloc", "app.kubernetes.io/component": component}
+
+
+def _of_components(template: str, namespace: str, labels: Mapping[str, Mapping[str, str]], **more: Any) -> list[Obj]:
+    """An object for each component."""
+    known = {"webhook_port": PORT, "service_port": SERVICE_PORT, "ready_port": "http", "namespace": namespace}
+    known |= {"user": USER_ID, "config_map": CONFIG_MAP, "config_file": CONFIG_FILE}
+    found = []
+    for component, own in labels.items():
+        values: dict[str, Any] = known | {"component": component, "lease": lease_of(component)} | more
+        values |= {"labels": own, "selector": selector(component)}
+        found.append(filled(template, **values | filled(component, **values)))
+    return found
+
+
+def config_hash(config: str) -> str:
+    return hashlib.sha256(config.encode()).hexdigest()[:16]

@@ -22,6 +22,7 @@ from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
+from enbloc.install.templates import filled
 from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.web.followed import FOLLOWED
@@ -187,40 +188,22 @@ def rules(found: Iterable[Right]) -> list[dict[str, Any]]:
     ]
 
 
-_API: Final = "rbac.authorization.k8s.io"
-
-
 def roles(namespace: str, labels: Mapping[str, Mapping[str, str]], owner_kinds: Collection[str] = ()) -> list[Obj]:
     """Accounts, roles and bindings of every component; `labels` by component."""
     found: list[Obj] = []
     for component in labels:
         name = f"enbloc-{component}"
-        inside = {"name": name, "namespace": namespace, "labels": dict(labels[component])}
-        outside = {"name": name, "labels": dict(labels[component])}
-        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-        found += [
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside, "automountServiceAccountToken": False},
-            _role("ClusterRole", outside, rules(rights(component, owner_kinds))),
-            _binding("ClusterRole", outside, subject),
-        ]
-        own = namespace_rights(component)
-        if own:
-            found += [_role("Role", inside, rules(own)), _binding("Role", inside, subject)]
+        inside = {"name": name, "namespace": namespace, "labels": labels[component]}
+        outside = {"name": name, "labels": labels[component]}
+        found.append(filled("account", metadata=inside))
+        for kind, metadata, having in (
+            ("ClusterRole", outside, rights(component, owner_kinds)),
+            ("Role", inside, namespace_rights(component)),
+        ):
+            if having:
+                found.append(filled("role", kind=kind, metadata=metadata, rules=rules(having)))
+                found.append(filled("binding", kind=kind, metadata=metadata, name=name, namespace=namespace))
     return found
-
-
-def _role(kind: str, metadata: Mapping[str, Any], having: list[dict[str, Any]]) -> Obj:
-    return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": dict(metadata), "rules": having}
-
-
-def _binding(kind: str, metadata: Mapping[str, Any], subject: Mapping[str, str]) -> Obj:
-    return {
-        "apiVersion": f"{_API}/v1",
-        "kind": f"{kind}Binding",
-        "metadata": dict(metadata),
-        "roleRef": {"apiGroup": _API, "kind": kind, "name": metadata["name"]},
-        "subjects": [dict(subject)],
-    }
 
 
 _USERS_WRITE: Final = (volcano.JOB, volcano.POD_GROUP, arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC)
@@ -236,9 +219,12 @@ def user_roles(labels: Mapping[str, str]) -> list[Obj]:
     written = _merged(
         _on(kind, "create", "delete", "deletecollection", "patch", "update") for kind in (*_USERS_WRITE, *_OF_OTHERS)
     )
-    to_view = {**labels, f"{aggregate}view": "true"}
-    to_edit = {**labels, f"{aggregate}edit": "true"}
     return [
-        _role("ClusterRole", {"name": "enbloc-view", "labels": to_view}, rules(seen)),
-        _role("ClusterRole", {"name": "enbloc-edit", "labels": to_edit}, rules(written)),
+        filled(
+            "role",
+            kind="ClusterRole",
+            metadata={"name": f"enbloc-{role}", "labels": {**labels, f"{aggregate}{role}": "true"}},
+            rules=rules(having),
+        )
+        for role, having in (("view", seen), ("edit", written))
     ]

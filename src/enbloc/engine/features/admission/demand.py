@@ -52,12 +52,9 @@ class QueueDemand(Feature):
         self._until_ns[gang.key] = self._now_ns + self._within_ns
         self._attempted.discard(gang.key)
         if gang.missing():
-            self.update(gang)
+            self.gang_read(gang)
 
     def gang_read(self, gang: GangState) -> None:
-        self.update(gang)
-
-    def update(self, gang: GangState) -> None:
         """A gang changed, was enqueued or attempted: what its queue has to expect of it follows."""
         asked = gang.spec.min_resources or {}
         if gang.status.finished or not (asked or gang.spec.later):
@@ -66,11 +63,10 @@ class QueueDemand(Feature):
             return
         amounts = self._state.resources.amounts(asked)
         self._state.nodes.widen()
+        self._counting.pop(gang.key, None)
         counts = bool(asked) and self._counts_as_enqueued(gang)
         if counts:
             self._counting[gang.key] = gang
-        else:
-            self._counting.pop(gang.key, None)
         wanted = total(task.cls.request for task in self._waves.later_tasks(gang))
         for column, amount in amounts.items() if not gang.tasks else ():
             wanted[column] = wanted.get(column, 0) + amount
@@ -82,7 +78,7 @@ class QueueDemand(Feature):
             self._attempted.add(gang.key)
         else:
             self._attempted.discard(gang.key)
-        self.update(gang)
+        self.gang_read(gang)
 
     def was_attempted(self, gang: GangState) -> bool:
         """Whether it was attempted with pods since it was enqueued."""

@@ -25,8 +25,7 @@ from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks
 from enbloc.engine.core.why.diagnosis import RESERVED
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
-from enbloc.engine.features.admission.awaited_room import AwaitedRoom
+from enbloc.engine.features.admission.awaited_pods import puts_off
 from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
 from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.lower_priority import LowerPriorityClaim, lower_priority_claims
@@ -35,7 +34,6 @@ from enbloc.engine.features.evict.planner import Plan, Planner
 from enbloc.engine.features.evict.rules import Rules
 from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
-from enbloc.gangs.model import GangKey
 
 DOMAINS_TRIED: Final = 32
 """At most 32 domains are planned for a gang whose pods must be together, those with the most room first."""
@@ -60,7 +58,7 @@ def evict_for_all(
         return
     # By the shares that queues have now: evictions change these.
     queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
-    put_off = put_off_for_awaited_pods(cycle)
+    put_off = puts_off(cycle)
     by_queue = {name: queues.order(queues.get(name), totals) for name in {one.queue for one in (*fresh, *failed)}}
 
     def in_line(equivalences: Sequence[EquivalenceClass]) -> list[tuple[tuple[object, Order], EquivalenceClass]]:
@@ -75,20 +73,6 @@ def evict_for_all(
         if _serve_class(cycle, equivalence, action, rules_of, releases_claims) and failed:
             behind = [entry for entry in in_line(failed) if entry[0] > turn]
             line, failed = sorted([*line, *behind], key=itemgetter(0)), []
-
-
-def put_off_for_awaited_pods(cycle: Cycle) -> Callable[[GangState], bool]:
-    """Whether room is left to pods of higher priority that are being created: the gang is tried in the next cycle,
-    which follows when they exist (G8)."""
-    awaited, known = cycle.features.get(AwaitedPods), dict[tuple[GangKey, ...], bool]()
-
-    def put_off(gang: GangState) -> bool:
-        above = tuple(one.key for one in awaited.above(gang.priority))
-        if above and above not in known:
-            known[above] = AwaitedRoom(cycle, awaited).is_left_by(gang)
-        return bool(above) and known[above]
-
-    return put_off
 
 
 def _first_for_minima(equivalence: EquivalenceClass) -> GangState | None:

@@ -54,7 +54,6 @@ class EvictionHistory(Feature):
         """When the next cooldown ends."""
         self._cooldowns_ended = 0
         self._known_by_use: dict[str, tuple[object, Any]] = {}
-        self._shares_version = 0
 
     def cycle_begins(self, now_ns: int) -> None:
         self._now_ns = now_ns
@@ -94,14 +93,6 @@ class EvictionHistory(Feature):
             known = self._known_by_use[name] = (facts, compute())
         found: T = known[1]
         return found
-
-    def note_shares(self) -> bool:
-        """Notes what queues deserve. Whether one deserves another amount than when this was last noted: by demand of
-        other gangs, say."""
-        queues = self._state.queues
-        queues.update_deserved(self._state.foreign_room.shared())
-        before, self._shares_version = self._shares_version, queues.shares_version
-        return before != queues.shares_version
 
     # ---- failed plans
 

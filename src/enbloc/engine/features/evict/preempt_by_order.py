@@ -22,7 +22,7 @@ from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
-from enbloc.engine.features.evict.evict import put_off_for_awaited_pods
+from enbloc.engine.features.admission.awaited_pods import puts_off
 from enbloc.engine.features.evict.evictable import is_evictable
 from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
 from enbloc.engine.features.evict.history import EvictionHistory
@@ -68,7 +68,7 @@ def _waiting(cycle: Cycle, name: str) -> list[GangState]:
         head = equivalence.head() if equivalence.unschedulable else None
         if head is not None and head.order.band is Band.MINIMA:
             found += equivalence.gangs()
-    put_off = put_off_for_awaited_pods(cycle)
+    put_off = puts_off(cycle)
     return [
         gang for gang in found if cycle.groups.of(gang) is None and not gang.spec.never_preempts and not put_off(gang)
     ]

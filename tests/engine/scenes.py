@@ -8,8 +8,8 @@ from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
 from enbloc.engine.core.claims.claim import Claim, Slot
 from enbloc.engine.core.claims.registry import ClaimRegistry
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.decisions import Complain, Decision, SetAside
@@ -36,7 +36,7 @@ class Scene:
         for created_s, obj in enumerate(flat(*objects)):
             self.direct.put(obj, created_s)
         self.state: State = self.direct.engine.state
-        self.groups: Groups = self.direct.engine.parts.groups
+        self.units: Units = self.direct.engine.parts.units
         self.obstacles: dict[str, Diagnosis] = {}
         self.decided: list[SetAside] = []
         self.complaints: list[Complain] = []
@@ -45,7 +45,8 @@ class Scene:
 
     def restart_registry(self) -> None:
         """A new registry that knows nothing but what the objects say."""
-        self.claims = ClaimRegistry(self.state, self.groups, self._note)
+        parts = self.direct.engine.parts
+        self.claims = ClaimRegistry(self.state, self.units, parts.obstacles, parts.commits, self._note)
         self.claims.obstacle = lambda gang, kind: self.obstacles.get(name_of(gang))
         self.state.gang_table.when_forgotten = self.claims.gang_gone
 
@@ -60,7 +61,7 @@ class Scene:
         """Takes in what changed and reviews the claims; what was decided by that."""
         self.decided.clear()
         self.state.settle()
-        self.groups.settle(self.state.dirty.values())
+        self.units.settle(self.state.dirty.values())
         self.claims.cycle_begins(int(now_s * SECOND_NS))
         self.state.dirty.clear()
         self.state.events.clear()

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from enbloc.engine.features.sub_groups import sub_groups
 
 from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
 from enbloc.engine.core.placement.domain_choices import domain_choices, is_together
 from enbloc.engine.core.placement.request import PlacementRequest
-from enbloc.engine.core.placement.sub_groups import sub_groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.gang_tree import Vertex

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.core import gang_groups
+from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.core.filters.pod_terms import PodSelector
 from enbloc.engine.core.placement import attempt
 from enbloc.engine.core.state.candidates import Candidates
@@ -192,7 +192,7 @@ def test_g9_groups_that_ask_for_the_same_are_not_all_attempted(monkeypatch: pyte
 
 def test_g9_what_groups_do_and_say_is_the_same_if_all_are_attempted(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, tries = groups_played(monkeypatch, 12)
-    monkeypatch.setattr(gang_groups, "_shape", lambda *_: None)
+    monkeypatch.setattr(Holds, "alike", lambda *_: None)
     plain, more = groups_played(monkeypatch, 12)
     assert shared.lines() == plain.lines()
     assert shared.all("Pod") == plain.all("Pod")

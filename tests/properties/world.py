@@ -90,7 +90,7 @@ class Overseer:
         assert whole or gang not in self.open, f"I1: {gang} was begun again"
         self.open.pop(gang, None)
         known.add(mark)
-        for mate in self.engine.parts.groups.mates(self.engine.state.gangs[gang]):  # one mark commits a whole group
+        for mate in self.engine.parts.units.mates(self.engine.state.gangs[gang]):  # one mark commits a whole group
             if mate.key in self.open:
                 assert not missing(self.store, mate.key, self.engine), f"I1: {mate} was committed without its minima"
                 del self.open[mate.key]

@@ -127,7 +127,7 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(gang)
         return first
 
-    monkeypatch.setattr("enbloc.engine.core.allocate.request_of", twice)
+    monkeypatch.setattr("enbloc.engine.core.cycle.request_of", twice)
     monkeypatch.setattr("enbloc.engine.core.intake.request_of", twice)
     answer = simulate(m.node("n", 8), two_roles(False))
     assert seen

@@ -79,7 +79,7 @@ def test_s8_a_tree_beyond_the_bounds_holds_its_gang_alone(name: str) -> None:
     tasks = direct.engine.state.tasks.values()
     assert {task.name for task in tasks if task.node} == {"other-0", "other-1"}
     [gang] = {task.gang.key: task.gang for task in tasks if not task.node}.values()
-    found = direct.engine.parts.intake.obstacle(gang)
+    found = direct.engine.parts.obstacles.of(gang)
     assert found is not None
     assert why in found.message
 

@@ -30,14 +30,15 @@ from enbloc.engine.core.commits import Commits, mark_others
 from enbloc.engine.core.cycle import Cycle, Parts
 from enbloc.engine.core.feature import Features
 from enbloc.engine.core.intake import Intake
+from enbloc.engine.core.obstacles import Obstacles
 from enbloc.engine.core.ordering import GangOrder
 from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.request import surplus
 from enbloc.engine.core.plugins.plugin import Plugins, load
 from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.core.rediagnose import rediagnose
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.tasks import GangState, pending_tasks
 from enbloc.engine.core.why.cause import Cause
 from enbloc.engine.core.why.details import Details, Obstacle, details
@@ -78,23 +79,23 @@ class Engine:
         state = _make_state(config, plugins)
         placer = Placer(state, weights.pod_affinity, weights.spread, plain)
         order = GangOrder(state, plugins)
-        groups = Groups(state, isolated=config.tenancy.isolated)
+        units = Units(state, isolated=config.tenancy.isolated)
         features = Features()
-        claims = ClaimRegistry(state, groups, self._decide)
+        obstacles = Obstacles(config, state, units, features)
+        commits = Commits(state, units)
+        claims = ClaimRegistry(state, units, obstacles, commits, self._decide)
         reporter = Reporter(state, self._decide, surplus, features)
-        queues = SchedulingQueues(state, groups, reporter, features, evicts=bool(runs & {"preempt", "reclaim"}))
-        commits = Commits(state, groups)
-        intake = Intake(config, state, groups, order, queues, claims, commits, reporter, features, self._decide)
-        claims.obstacle = intake.claim_obstacle
-        claims.refresh = commits.update
+        queues = SchedulingQueues(state, units, reporter, features, evicts=bool(runs & {"preempt", "reclaim"}))
+        intake = Intake(config, state, units, order, queues, obstacles, commits, reporter, features, self._decide)
         return Parts(
             config=config,
             plugins=plugins,
             state=state,
             placer=placer,
             order=order,
-            groups=groups,
+            units=units,
             titles=Titles(config.tenancy.isolated),
+            obstacles=obstacles,
             intake=intake,
             queues=queues,
             claims=claims,
@@ -131,7 +132,7 @@ class Engine:
         parts, state = self._parts, self.state
         state.settle()
         # Followers look at gangs with those that they start with: groups first. `Intake.read_all` settles them again.
-        for complaint in parts.groups.settle(state.dirty.values()):
+        for complaint in parts.units.settle(state.dirty.values()):
             self._decide(complaint)
         self.features.begin(now_ns)
         self._set_timed()
@@ -142,8 +143,8 @@ class Engine:
             self._wake()
             self._read()
         is_reordered = self.features.gangs_read()
-        if self.features.reorders:
-            self._queue_units_anew()
+        if self.features.reorders and parts.intake.queue_units_anew():
+            self._read()
         if is_reordered:
             parts.queues.wake_all()
         return Cycle(parts, now_ns, self._decisions)
@@ -164,18 +165,6 @@ class Engine:
         for gang in unmarked:
             for marked in mark_others(gang):
                 self._decide(marked)
-
-    def _queue_units_anew(self) -> None:
-        """Gangs that start together stand where the first of them does, which may be another one now."""
-        queues, intake, moved = self._parts.queues, self._parts.intake, False
-        for group in self._parts.groups.several():
-            unit = intake.unit(group)
-            queued = [gang for gang in unit if queues.equivalence_of(gang) is not None]
-            if queued and queued[0] is not unit[0] and intake.may_start(group):
-                self.state.touch(unit[0])
-                moved = True
-        if moved:
-            self._read()
 
     def _set_timed(self) -> None:
         """Whether gangs of equal requests and different run times are equal may have changed (R8)."""

@@ -7,8 +7,8 @@ from typing import Final
 
 from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.placement.request import waits_for
-from enbloc.engine.core.state.groups import STARTED, Group, Groups, bound_by_role, mark_left, minima_are_bound
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.units import STARTED, Unit, Units, bound_by_role, mark_left, minima_are_bound
 from enbloc.engine.core.tables.commit_marks import covered_roles, covers, covers_mark, is_cut_off, mark_of, merged
 from enbloc.engine.core.tables.tasks import OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 from enbloc.engine.decisions import Marked
@@ -18,11 +18,11 @@ MARKED_OF_WAVES: Final = 3
 """How many pods of a gang with waves carry its whole commit mark, if as many have one at all."""
 
 
-def update_satisfied(state: State, gang: GangState, group: Group | None) -> None:
+def update_satisfied(state: State, gang: GangState, unit: Unit) -> None:
     """G7: a gang is satisfied if a commit mark covers its minima, or they are bound now; without pods it is not."""
     none_started = gang.total_pending + gang.total_held == len(gang.tasks)
     _choose(gang)
-    gang.covered = "" if none_started else _earned_mark(gang, group)
+    gang.covered = "" if none_started else _earned_mark(gang, unit)
     _choose(gang)
     spec = gang.spec
     covered = covers(gang.covered, spec)
@@ -48,21 +48,21 @@ def _has_lost_its_object(gang: GangState) -> bool:
     return bool(gang.spec.problem) and any(task.mark for task in gang.tasks.values())
 
 
-def _earned_mark(gang: GangState, group: Group | None) -> str:
+def _earned_mark(gang: GangState, unit: Unit) -> str:
     """The commit mark of what was bound of a gang once; empty if no such pod is left. A group has one mark for all its
     gangs, and bound minima count only if those of the other gangs are bound too (K7)."""
     spec = gang.spec
     best = mark_left(gang)
     if not best and not any(task.status in STARTED for task in gang.tasks.values()):
         return ""
-    if not best and group is not None and any(task.decision in group.committed for task in gang.tasks.values()):
+    if not best and any(task.decision in unit.committed for task in gang.tasks.values()):
         best = _mark_of_started(gang)  # the mark of the decision is on a pod of another gang
-    counts = group is None or len(group.keys) == 1 or group.met
+    counts = len(unit.keys) == 1 or unit.met
     if counts and minima_are_bound(gang):
         return mark_of(spec)
     if not best and gang.status.started:  # its marked pod went while no scheduler ran
         best = _mark_of_started(gang)
-    elif group is None and spec.minimum <= 1 and not covers(best, spec) and _one_was_bound(gang):
+    elif unit.is_alone and spec.minimum <= 1 and not covers(best, spec) and _one_was_bound(gang):
         return mark_of(spec)  # its mark was written for another gang that the pod belonged to meanwhile
     return merged(best, _mark_of_bound_waves(gang)) if spec.waves and counts else best
 
@@ -154,9 +154,9 @@ def mark_others(gang: GangState) -> list[Marked]:
 class Commits(Feature):
     """Keeps up to date whether gangs are satisfied."""
 
-    def __init__(self, state: State, groups: Groups) -> None:
+    def __init__(self, state: State, units: Units) -> None:
         self._state = state
-        self._groups = groups
+        self._units = units
         self._cycles = 0
 
     def time_passes(self, now_ns: int) -> None:
@@ -164,10 +164,10 @@ class Commits(Feature):
 
     def update(self, gang: GangState) -> None:
         """Before features read a gang: whether it is satisfied."""
-        update_satisfied(self._state, gang, self._groups.of(gang))
+        update_satisfied(self._state, gang, self._units.of(gang))
         if self._cycles == 1 and self._was_committed(gang):
             gang.covered = merged(gang.covered, _mark_of_started(gang))
-            update_satisfied(self._state, gang, self._groups.of(gang))
+            update_satisfied(self._state, gang, self._units.of(gang))
 
     def _was_committed(self, gang: GangState) -> bool:
         """To a scheduler that starts: whether pods of its last decision are gone, among them the one with the mark. Of
@@ -176,7 +176,7 @@ class Commits(Feature):
             return False
         if not gang.covered and has_lost_members(gang):
             return True
-        tasks = [task for mate in self._groups.mates(gang) for task in mate.tasks.values()]
+        tasks = [task for mate in self._units.mates(gang) for task in mate.tasks.values()]
         last = max((_wave(task) for task in gang.tasks.values() if task.status in STARTED), default=0)
         decisions = {task.decision for task in gang.tasks.values() if task.status in STARTED and _wave(task) == last}
         if "" in decisions or any(task.mark for task in tasks if task.decision in decisions):

@@ -6,7 +6,7 @@ gang's turn with `bind` (it starts), a claim (it keeps room), or `queues.mark_un
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,20 +18,20 @@ from enbloc.engine.core.commits import Commits
 from enbloc.engine.core.faults import culprit
 from enbloc.engine.core.feature import Features
 from enbloc.engine.core.intake import Intake
+from enbloc.engine.core.obstacles import Obstacles
 from enbloc.engine.core.ordering import GangOrder, Order
 from enbloc.engine.core.placement.attempt import Placer, attempt
 from enbloc.engine.core.placement.binding import binding
 from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
-from enbloc.engine.core.placement.request import PlacementRequest
+from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.plugins.plugin import Plugins
 from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why import diagnosis
-from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.core.why.reporter import Reporter
 from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Decision, InDomains, PlannedDomains
@@ -48,8 +48,9 @@ class Parts(NamedTuple):
     state: State
     placer: Placer
     order: GangOrder
-    groups: Groups
+    units: Units
     titles: Titles
+    obstacles: Obstacles
     intake: Intake
     queues: SchedulingQueues
     claims: ClaimRegistry
@@ -59,22 +60,6 @@ class Parts(NamedTuple):
     """Of the parts above and of the optional rules, in the order in which they are asked."""
     faults: list[tuple[GangKey, Exception]]
     """What raised in turns of gangs that were undone; the runtime takes it (S8)."""
-
-
-class FailedGroup(NamedTuple):
-    """Why gangs that start together failed, as of some facts."""
-
-    facts: object
-    keys: Sequence[GangKey]
-    failure: Diagnosis
-
-    def failure_of(self, unit: Sequence[GangState]) -> Diagnosis:
-        """The same of gangs that ask for the same, in the same order."""
-        if not self.failure.of_gangs:
-            return self.failure
-        new = dict(zip(self.keys, unit, strict=True))
-        of_gangs = {new[key].key: why for key, why in self.failure.of_gangs.items()}
-        return msgspec.structs.replace(self.failure, of_gangs=of_gangs)
 
 
 class Turn:
@@ -105,16 +90,15 @@ class Cycle:
         self._decisions = decisions
         self.served: list[tuple[str, Order]] = []
         """Queue and order of every gang that was bound in this cycle (R3)."""
-        self.failed_groups: dict[Hashable, FailedGroup] = {}
-        """By what they ask for."""
         self.config = parts.config
         self.state = parts.state
         self.placer = parts.placer
         self.order = parts.order
-        self.groups = parts.groups
+        self.units = parts.units
         self.claims = parts.claims
         self.queues = parts.queues
         self.intake = parts.intake
+        self.obstacles = parts.obstacles
         self.reporter = parts.reporter
         self.titles = parts.titles
         self.features = parts.features
@@ -145,10 +129,22 @@ class Cycle:
         blamed = state.gangs.get(culprit(failure) or gang.key, gang)
         self.parts.faults.append((blamed.key, failure))
         state.put_gang(msgspec.structs.replace(blamed.spec, fault=last_line(failure)))
-        for one in (blamed, *self.groups.mates(gang)):
+        for one in (blamed, *self.units.mates(gang)):
             self.queues.remove(one)
             state.touch(one)
         return True
+
+    # ---- what is placed in a turn
+
+    def starting(self, gang: GangState) -> list[GangState]:
+        """The gangs that are placed in the turn of a gang, in order: all that start with it, or itself."""
+        unit = self.units.of(gang)
+        return [gang] if gang.satisfied or unit.is_alone else unit.to_start(self.order)
+
+    def asked(self, gang: GangState) -> PlacementRequest:
+        """What a gang needs to start, room for pods that do not exist yet among it (D5)."""
+        request, later = request_of(gang), self.features.later(gang)
+        return request._replace(later=later) if later else request
 
     # ---- room that is kept for other gangs, and for the gang itself
 
@@ -167,7 +163,7 @@ class Cycle:
         closing, kept = self.claims.closing, self.features.filter(gang)
         if not kept and not closing:
             return UNCONSTRAINED
-        mates = self.groups.partners(gang)
+        mates = self.units.partners(gang)
         if together and len(mates) > 1:
             exclude |= {mate.key for mate in mates}
         freed_rows = [row for _, row in self.freed(mates)]

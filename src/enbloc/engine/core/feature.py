@@ -9,11 +9,11 @@ No point before `reserve` changes anything but the transaction of the attempt, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.events import EventKind
 
 if TYPE_CHECKING:
@@ -21,13 +21,23 @@ if TYPE_CHECKING:
     from enbloc.engine.core.cycle import Cycle
     from enbloc.engine.core.ordering import Order
     from enbloc.engine.core.placement.constraints import Constraints
+    from enbloc.engine.core.placement.request import PlacementRequest
     from enbloc.engine.core.queueing.scheduling_queue import Head, SchedulingQueue
+    from enbloc.engine.core.state.transaction import Transaction
+    from enbloc.engine.core.state.units import Unit
     from enbloc.engine.core.tables.resources import Bools
     from enbloc.engine.core.why.diagnosis import Diagnosis
     from enbloc.engine.decisions import Decision
     from enbloc.engine.events import ClusterEvents
+    from enbloc.gangs.model import GangKey
 
 F = TypeVar("F", bound="Feature")
+
+
+class Tried(NamedTuple):
+    """A feature attempted a gang in a way of its own."""
+
+    failure: Diagnosis | None
 
 
 class Unsignable(NamedTuple):
@@ -74,6 +84,13 @@ class Feature:
     def unit_read(self, unit: Sequence[GangState]) -> None:
         """Gangs that start together were read, and are queued as one."""
 
+    def unit_judged(self, unit: Unit, obstacles: Mapping[GangKey, Diagnosis]) -> None:
+        """Gangs that start together and have not were read: what keeps each from being attempted."""
+
+    def attempted_apart(self, unit: Unit) -> Sequence[GangState]:
+        """Of a unit of which some gangs cannot start: those that are attempted all the same, in order."""
+        return ()
+
     def gang_gone(self, gang: GangState) -> None:
         """Nothing is left of a gang: one that comes later under its name is another one."""
 
@@ -106,6 +123,10 @@ class Feature:
 
     def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
         """What keeps a gang from being attempted, whatever room there is."""
+        return None
+
+    def never_fits(self, gang: GangState) -> Diagnosis | None:
+        """What keeps a gang from starting whatever room becomes free."""
         return None
 
     def gates(self, gang: GangState) -> bool:
@@ -172,11 +193,42 @@ class Feature:
         """What else limits where a gang may be placed in its turn."""
         return constraints
 
+    def attempt(self, cycle: Cycle, gang: GangState, constraints: Constraints, *, dry: bool) -> Tried | None:
+        """For gangs that are placed in a way of their own: does so. `dry`: nothing stays placed."""
+        return None
+
+    def later(self, gang: GangState) -> Sequence[Task]:
+        """Tasks of pods that do not exist yet and are placed with the minima of a gang (D5)."""
+        return ()
+
+    def rejects(self, cycle: Cycle, unit: Unit, gangs: Sequence[GangState]) -> Diagnosis | None:
+        """Why gangs that start together do not start, wherever they might be placed. They are not attempted."""
+        return None
+
+    def alternatives(
+        self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction
+    ) -> Iterator[list[PlacementRequest]]:
+        """The gangs do not fit: what else they may ask for. Each is tried in the transaction as it is left here."""
+        return iter(())
+
+    def alike(self, cycle: Cycle, gang: GangState) -> Hashable:
+        """Of gangs that are unequal to others: what they ask for, if of two that ask for the same the second fails in
+        the same cycle as the first did; `None`: it depends on more."""
+        return None
+
+    def permit(self, cycle: Cycle, gang: GangState, constraints: Constraints, failure: Diagnosis) -> None:
+        """The gang does not fit: tasks that do may wait on their nodes. Before any other way is looked for."""
+
     def post_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         """The gang does not fit. Whether it was started after all: then no other feature is asked."""
         return False
+
+    def pre_bind(self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction) -> Diagnosis | None:
+        """Gangs fit as the transaction has placed them: what has to be decided before their Bindings. A diagnosis says
+        why it cannot be; then nothing stays placed."""
+        return None
 
     def reserve(self, gangs: Sequence[GangState]) -> None:
         """A decision is to bind tasks of these gangs: their room is taken from now on."""
@@ -263,6 +315,12 @@ class Features:
     def unit_read(self, unit: Sequence[GangState]) -> None:
         self._tell("unit_read", unit)
 
+    def unit_judged(self, unit: Unit, obstacles: Mapping[GangKey, Diagnosis]) -> None:
+        self._tell("unit_judged", unit, obstacles)
+
+    def attempted_apart(self, unit: Unit) -> list[GangState]:
+        return [gang for ask in self._at["attempted_apart"] for gang in ask(unit)]
+
     def gang_gone(self, gang: GangState) -> None:
         self._tell("gang_gone", gang)
 
@@ -294,6 +352,10 @@ class Features:
 
     def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
         found: Diagnosis | None = self._first("pre_enqueue", gang)
+        return found
+
+    def never_fits(self, gang: GangState) -> Diagnosis | None:
+        found: Diagnosis | None = self._first("never_fits", gang)
         return found
 
     def gates(self, gang: GangState) -> bool:
@@ -355,10 +417,38 @@ class Features:
             constraints = ask(cycle, queue, gang, constraints)
         return constraints
 
+    def attempt(self, cycle: Cycle, gang: GangState, constraints: Constraints, *, dry: bool) -> Tried | None:
+        tried = (ask(cycle, gang, constraints, dry=dry) for ask in self._at["attempt"])
+        return next((one for one in tried if one is not None), None)
+
+    def later(self, gang: GangState) -> Sequence[Task]:
+        return [task for ask in self._at["later"] for task in ask(gang)]
+
+    def rejects(self, cycle: Cycle, unit: Unit, gangs: Sequence[GangState]) -> Diagnosis | None:
+        found: Diagnosis | None = self._first("rejects", cycle, unit, gangs)
+        return found
+
+    def alternatives(
+        self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction
+    ) -> Iterator[list[PlacementRequest]]:
+        for ask in self._at["alternatives"]:
+            yield from ask(cycle, gangs, transaction)
+
+    def alike(self, cycle: Cycle, gang: GangState) -> Hashable:
+        found: Hashable = self._first("alike", cycle, gang)
+        return found
+
+    def permit(self, cycle: Cycle, gang: GangState, constraints: Constraints, failure: Diagnosis) -> None:
+        self._tell("permit", cycle, gang, constraints, failure)
+
     def post_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         return self._any("post_filter", cycle, queue, gang, constraints, failure)
+
+    def pre_bind(self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction) -> Diagnosis | None:
+        found: Diagnosis | None = self._first("pre_bind", cycle, gangs, transaction)
+        return found
 
     def reserve(self, gangs: Sequence[GangState]) -> None:
         self._tell("reserve", gangs)

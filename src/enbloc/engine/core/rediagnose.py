@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from enbloc.engine.core.allocate import asked_singly, places_singly, try_singly
 from enbloc.engine.core.cycle import Cycle, Turn
-from enbloc.engine.core.gang_groups import why_incomplete, why_not_whole
 from enbloc.engine.core.ordering import Band
-from enbloc.engine.core.placement.attempt import attempt
-from enbloc.engine.core.placement.constraints import Constraints
-from enbloc.engine.core.placement.request import replacements, request_of
 from enbloc.engine.core.queue_loop import blocker
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
-from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.said import said_by_each
+from enbloc.engine.core.spine import attempt_unit
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.features.waves.waves import Waves
 
 
 def rediagnose(cycle: Cycle) -> None:
@@ -43,7 +37,9 @@ def _of_class(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | N
     if queue is cycle.queues.admission:
         return features.why_gated(cycle, gang)
     with features.during_turn(cycle, head):
-        return _why_not(cycle, gang, features.pre_filter(cycle, queue, gang, cycle.constraints(gang)))
+        constraints = features.pre_filter(cycle, queue, gang, cycle.constraints(gang))
+        failure = attempt_unit(cycle, gang, constraints, dry=True)
+        return said_by_each(cycle, gang, failure) if failure is not None else None
 
 
 def _in_order(queue: SchedulingQueue) -> list[tuple[Head, EquivalenceClass]]:
@@ -67,29 +63,6 @@ def _behind(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | Non
         return None
     each = {
         mate.key: diagnosis.behind(mate, cycle.titles.of(ahead, mate.key.namespace), name)
-        for mate in cycle.groups.mates(gang)
+        for mate in cycle.units.mates(gang)
     }
     return each[gang.key] if len(each) == 1 else msgspec.structs.replace(each[gang.key], of_gangs=each)
-
-
-def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
-    group = cycle.groups.of(gang)
-    transaction = Transaction(cycle.state)
-    if places_singly(gang):
-        if gang.spec.tree is not None:  # sub-groups start as a whole: allocate decides which
-            return None
-        failure = try_singly(cycle, gang, asked_singly(gang), transaction, constraints)
-        transaction.rollback()
-        return failure
-    if group is not None and not cycle.intake.may_start(group):
-        return why_incomplete(cycle, group)
-    if group is not None:
-        return why_not_whole(cycle, group, constraints)
-    if gang.missing() or replacements(gang) or cycle.features.get(Waves).of(gang):
-        return None
-    later = cycle.features.get(Waves).later_tasks(gang)
-    request = request_of(gang)._replace(later=later)  # before reserved tasks are placed: they are needed too
-    cycle.take_claimed_room(transaction, gang, later)
-    failure = attempt(cycle.placer, [request], transaction, constraints)
-    transaction.rollback()
-    return failure

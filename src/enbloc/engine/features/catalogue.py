@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from enbloc.engine.core.allocate import allocate, backfill
 from enbloc.engine.core.cycle import Cycle, Parts
 from enbloc.engine.core.feature import Feature
+from enbloc.engine.core.spine import allocate, backfill
 from enbloc.engine.decisions import Decision
 from enbloc.engine.features.admission import enqueue
 from enbloc.engine.features.admission.awaited_pods import AwaitedPods
@@ -24,14 +24,17 @@ from enbloc.engine.features.evict.immunity import Immunity
 from enbloc.engine.features.evict.nominations import Nominations
 from enbloc.engine.features.groups.deadlocks import Deadlocks
 from enbloc.engine.features.groups.holds import Holds
+from enbloc.engine.features.groups.min_resources import MinResources
 from enbloc.engine.features.partial_allocations import PartialAllocations
 from enbloc.engine.features.partial_gangs import PartialGangs
 from enbloc.engine.features.reserve import reserve
 from enbloc.engine.features.reserve.reservations import Reservations
 from enbloc.engine.features.reserve.reserved_nodes import ReservedNodes
 from enbloc.engine.features.reserve.starvation import Starvation
+from enbloc.engine.features.sub_groups import SubGroups
 from enbloc.engine.features.usage import Usage
 from enbloc.engine.features.waves.later_room import LaterRoom
+from enbloc.engine.features.waves.later_waves import LaterWaves
 from enbloc.engine.features.waves.waves import Waves
 
 ACTIONS: Final[Mapping[str, Callable[[Cycle], None]]] = {
@@ -47,16 +50,17 @@ ACTIONS: Final[Mapping[str, Callable[[Cycle], None]]] = {
 
 def of(parts: Parts, decide: Callable[[Decision], None]) -> list[Feature]:
     """The parts of the core that keep facts between cycles, and the rules that the config asks for."""
-    config, plugins, state, groups, claims = parts.config, parts.plugins, parts.state, parts.groups, parts.claims
+    config, plugins, state, units, claims = parts.config, parts.plugins, parts.state, parts.units, parts.claims
     runs = {action.name for action in config.actions}
     mode = config.backfill.mode if "backfill" in runs else ""
     waves = Waves(state, claims, config.depends_on.gang_deadline_ns)
-    holds = Holds(state, claims, groups, parts.reporter, decide)
+    holds = Holds(state, claims, units, parts.order, parts.obstacles, parts.reporter, decide)
+    later_room = LaterRoom(state, waves, decide)
     found: list[Feature] = [
         parts.intake,
         parts.queues,
         parts.commits,
-        PartialGangs(state, groups, config.partial_gang_timeout_ns, decide),
+        PartialGangs(state, units, config.partial_gang_timeout_ns, decide),
         QueueDemand(state, waves, config.enqueue.expect_pods_within_ns),
         AwaitedPods(parts.order, state.demand),
     ]
@@ -66,14 +70,17 @@ def of(parts: Parts, decide: Callable[[Decision], None]) -> list[Feature]:
         found.append(Deadlines(state, plugins.deadlines))
     if "reserve" in runs:
         found += [Starvation(state, config.reserve.starving_after_ns), ReservedNodes()]
-        found.append(Reservations(state, claims, groups))
+        found.append(Reservations(state, claims, units))
     evicted = EvictedGangs(state, claims) if runs & {"preempt", "reclaim"} else None
     if evicted is not None:
-        found += [Nominations(state, claims, groups, evicted), evicted]
+        found += [Nominations(state, claims, units, evicted), evicted]
     found += [
-        LaterRoom(state, waves, decide),  # before claims: it looks at the claim of a gang that is gone
+        later_room,  # before claims: it looks at the claim of a gang that is gone
+        MinResources(state, admit_oversized=config.enqueue.admit_oversized),
         claims,
         waves,
+        LaterWaves(waves, later_room),
+        SubGroups(),
         holds,
         EvictionHistory(state, decide, Immunity(state, config.tenancy.longest_cooldown_ns), evicted),
     ]

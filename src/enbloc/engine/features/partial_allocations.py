@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from enbloc.engine.core.allocate import places_singly
 from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.feature import Feature, Unsignable
 from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import request_of
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
+from enbloc.engine.core.spine import is_placed_singly
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools, Ints
@@ -61,8 +61,8 @@ class PartialAllocations(Feature):
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         """It keeps what it can get. Asked last: no other way to start it was found."""
-        if gang.spec.keep_partial_allocation and not places_singly(gang) and not gang.missing():
-            if cycle.groups.of(gang) is None:
+        if gang.spec.keep_partial_allocation and not is_placed_singly(gang) and not gang.missing():
+            if cycle.units.of(gang).is_alone:
                 self._open.append((gang, _kept(cycle, gang, constraints), failure))
                 self._gangs[gang.key] = gang
         return False
@@ -121,7 +121,7 @@ class PartialAllocations(Feature):
     @contextmanager
     def during_turn(self, cycle: Cycle, head: Head) -> Iterator[None]:
         """What gangs before this one keep to the end of a cycle counts as used (decision 0018)."""
-        across_queues, mates = cycle.order.across_queues, {mate.key for mate in cycle.groups.mates(head.gang)}
+        across_queues, mates = cycle.order.across_queues, {mate.key for mate in cycle.units.mates(head.gang)}
         for other in sorted(self._gangs.values(), key=across_queues):
             if other.key not in mates and across_queues(other) < across_queues(head.gang)._replace(order=head.order):
                 self._open.append((other, _kept(cycle, other, cycle.constraints(other)), next_to_be_attempted(other)))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from enbloc.engine.core.commits import update_satisfied
 from enbloc.engine.core.feature import Feature
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, TaskStatus, pending_tasks
 from enbloc.engine.core.why.diagnosis import KEPT_FOR_PARTIAL
@@ -23,9 +23,9 @@ from enbloc.gangs.model import GangKey
 class PartialGangs(Feature):
     """The partially bound gangs."""
 
-    def __init__(self, state: State, groups: Groups, timeout_ns: int, decide: Callable[[Decision], None]) -> None:
+    def __init__(self, state: State, units: Units, timeout_ns: int, decide: Callable[[Decision], None]) -> None:
         self._state = state
-        self._groups = groups
+        self._units = units
         self._decide = decide
         self._timeout_ns = timeout_ns
         self._gangs: dict[GangKey, GangState] = {}
@@ -61,8 +61,8 @@ class PartialGangs(Feature):
         for gang in list(self._gangs.values()):
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)
-            elif any(mate.key in self._state.dirty for mate in self._groups.mates(gang)):
-                update_satisfied(self._state, gang, self._groups.of(gang))
+            elif any(mate.key in self._state.dirty for mate in self._units.mates(gang)):
+                update_satisfied(self._state, gang, self._units.of(gang))
                 self.gang_read(gang)
                 self._state.events.add(EventKind.NODES_REOPENED)  # it may need other nodes now
 
@@ -77,7 +77,7 @@ class PartialGangs(Feature):
         the first in order goes first, so that they do not wait for each other."""
         closed: Bools | None = None
         for other in self._gangs.values():
-            mates = self._groups.mates(other)
+            mates = self._units.mates(other)
             if any(mate is gang for mate in mates) or other.priority < gang.priority:
                 continue
             if gang.partial_since_ns is not None and _order_of(gang) < _order_of(other):

@@ -16,12 +16,19 @@ from typing import Final
 
 from enbloc.engine.core.claims.claim import RECREATION_NS, Claim, Ending
 from enbloc.engine.core.claims.closed_nodes import ClosedNodes
+from enbloc.engine.core.claims.placeholders import is_placeholder
+from enbloc.engine.core.claims.room import is_beyond_queue
+from enbloc.engine.core.commits import Commits
 from enbloc.engine.core.feature import Feature, Unsignable
+from enbloc.engine.core.obstacles import Obstacles
 from enbloc.engine.core.placement.attempt import Placer
-from enbloc.engine.core.state.groups import Groups
+from enbloc.engine.core.placement.request import request_of
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.state.units import Units
+from enbloc.engine.core.tables.resources import least, total
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, TaskStatus
+from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import RESERVED, Diagnosis
 from enbloc.engine.decisions import RECORD_REMOVED, Complain, Decision, SetAside
 from enbloc.engine.events import ALL_KINDS, EventKind
@@ -31,6 +38,7 @@ from enbloc.gangs.model import GangKey
 from enbloc.listing import listed, plural
 
 _NO_LONGER_HOLDS: Final = "what was claimed before the restart no longer holds"
+_OWN_USE: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
 _MOST_KIB: Final = claim_records.OBJECT_BYTES // 1024
 
 Decide = Callable[[Decision], None]
@@ -52,6 +60,8 @@ class ClaimPolicy(Feature):
     """The kinds of claims for which room is freed together with it."""
     is_shared = False
     """Whether gangs with such a claim are equal to others that ask for the same."""
+    waits_for_members = False
+    """Whether its claims last while gangs that start together lack members (K6)."""
     notes_need_a_start = False
     """Whether what a gang says of a claim that it does not have is said only while it could be made."""
 
@@ -117,9 +127,11 @@ class _Written:
 
 
 class ClaimRegistry(Feature):
-    def __init__(self, state: State, groups: Groups, decide: Decide) -> None:
+    def __init__(self, state: State, units: Units, obstacles: Obstacles, commits: Commits, decide: Decide) -> None:
         self._state = state
-        self._groups = groups
+        self._units = units
+        self._obstacles = obstacles
+        self._commits = commits
         self._decide = decide
         self.closing = ClosedNodes(state, self)
         self._nominating: ClaimPolicy | None = None
@@ -138,10 +150,6 @@ class ClaimRegistry(Feature):
         """What gangs say of claims that they do not have, until they start."""
         self._unrecorded: set[tuple[GangKey, ClaimKind]] = set()
         """Gangs whose objects say that a claim is too large to be recorded."""
-        self.obstacle: Callable[[GangState, ClaimKind], Diagnosis | None] = lambda gang, kind: None
-        """What makes a claim of some kind useless to a gang; set by the engine."""
-        self.refresh: Callable[[GangState], None] = lambda gang: None
-        """Computes anew whether a gang is satisfied (G7); set by the engine."""
 
     def add_policy(self, policy: ClaimPolicy) -> None:
         """Claims of a kind without a policy are not made, and their records are not adopted."""
@@ -175,7 +183,7 @@ class ClaimRegistry(Feature):
         return [
             note
             for kind, note in notes.items()
-            if not self._policies[kind].notes_need_a_start or self.obstacle(gang, kind) is None
+            if not self._policies[kind].notes_need_a_start or self._obstacle(gang, kind) is None
         ]
 
     def note(self, gang: GangState, kind: ClaimKind, text: str) -> bool:
@@ -191,6 +199,11 @@ class ClaimRegistry(Feature):
     def drop_notes(self, gang: GangState) -> None:
         """Nothing is noted of the gang any more."""
         self._notes.pop(gang.key, None)
+
+    def placeholders(self, gang: GangState) -> list[Task]:
+        """What has room for pods of a gang that do not exist yet (D5)."""
+        found = (claims.get(gang.key) for claims in self._claims.values())
+        return [task for claim in found if claim is not None for task in claim.tasks if is_placeholder(task)]
 
     def nominated(self, gang: GangState) -> list[Task]:
         """The nominated tasks of a gang: they wait, and have room on a node."""
@@ -222,7 +235,24 @@ class ClaimRegistry(Feature):
         ends = [claim.until_ns for claim in self.every() if claim.until_ns]
         return min([*ends, *self._recreating.values()], default=None)
 
+    def _obstacle(self, gang: GangState, kind: ClaimKind) -> Diagnosis | None:
+        """What makes a claim of some kind useless to a gang."""
+        return self._obstacles.of_claim(gang, waits_for_members=self._policies[kind].waits_for_members)
+
     # ---- points of the protocol
+
+    def never_fits(self, gang: GangState) -> Diagnosis | None:
+        """Its queue could not use what its minima and its later waves request even if it used nothing else."""
+        queues, queue = self._state.queues, self._state.queue_of(gang)
+        if not queues.guarantees and not any(place.limits for place in queue.ancestors):
+            return None
+        request, later = request_of(gang), self.placeholders(gang)
+        roles = {placeholder.role for placeholder in later}
+        tasks = [task for task in gang.tasks.values() if task.status in _OWN_USE]
+        tasks += [task for task in request.needed if task.role not in roles]
+        rest = least([task.cls.request for task in request.rest], request.short)
+        asked = total([*(task.cls.request for task in [*tasks, *later]), tuple(rest.items())])
+        return diagnosis.beyond_queue(gang) if is_beyond_queue(self._state, gang, asked) else None
 
     def sign(self, gang: GangState) -> Hashable:
         """A gang with room of its own is equal to no other. Its priority decides which closed nodes it uses (R5)."""
@@ -333,7 +363,7 @@ class ClaimRegistry(Feature):
         dirty = self._state.dirty
         recorded = [gang for gang in dirty.values() if gang.status.claims]
         for gang in self._changed_with((*recorded, *(claim.gang for claim in self.every()))):
-            self.refresh(gang)
+            self._commits.update(gang)
         given_up = [one for gang in recorded for one in self._adopt(gang, now_ns)]
         for gang, kind in given_up:
             if not gang.ready():
@@ -343,7 +373,7 @@ class ClaimRegistry(Feature):
             everything = self._state.events.any_of(policy.reviewed_on())
             claims = self.all(kind) if kind.sets_room_aside else self._of_gangs(dirty, kind)
             for claim in claims:
-                is_changed = any(mate.key in dirty for mate in self._groups.mates(claim.gang))
+                is_changed = any(mate.key in dirty for mate in self._units.mates(claim.gang))
                 is_due = (
                     0 < claim.until_ns <= now_ns or self._recreating.get((claim.gang.key, kind), now_ns + 1) <= now_ns
                 )
@@ -352,7 +382,7 @@ class ClaimRegistry(Feature):
 
     def _changed_with(self, gangs: Iterable[GangState]) -> list[GangState]:
         """Which gangs of their groups changed: whether claims still help depends on those that are satisfied, too."""
-        found = {mate.key: mate for gang in gangs for mate in self._groups.mates(gang) if mate.key in self._state.dirty}
+        found = {mate.key: mate for gang in gangs for mate in self._units.mates(gang) if mate.key in self._state.dirty}
         return list(found.values())
 
     def _of_gangs(self, keys: Iterable[GangKey], kind: ClaimKind) -> list[Claim]:
@@ -389,7 +419,7 @@ class ClaimRegistry(Feature):
             return
         if claim.kind.names_pods:
             self._match_pods(claim, now_ns)
-        obstacle = self.obstacle(gang, claim.kind)
+        obstacle = self._obstacle(gang, claim.kind)
         if obstacle is not None and (gang.key, claim.kind) in self._recreating and obstacle.lacks_members:
             obstacle = None
         ending = policy.review(claim, now_ns, obstacle)
@@ -408,7 +438,7 @@ class ClaimRegistry(Feature):
         """Ends a gang's claim that no longer helps. What is reserved or freed for gangs that start together ends as a
         whole (R7, P3). Returns these gangs."""
         policy = self._policies.get(kind)
-        gangs = self._groups.partners(gang) if policy is not None and policy.ends_with_unit else [gang]
+        gangs = self._units.partners(gang) if policy is not None and policy.ends_with_unit else [gang]
         for mate in gangs:
             self.end(mate, kind, *ending)
         return gangs

@@ -14,8 +14,8 @@ from enbloc.engine.core.feature import Feature, Features
 from enbloc.engine.core.ordering import Order
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, QueueEntries, SchedulingQueue, Signature
 from enbloc.engine.core.queueing.wake_rules import Wakers, at_admission, at_placement
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.core.why.reporter import Reporter, is_reportable
@@ -39,9 +39,9 @@ _OF_ATTEMPTS = frozenset(
 
 
 class SchedulingQueues(Feature):
-    def __init__(self, state: State, groups: Groups, reporter: Reporter, features: Features, *, evicts: bool) -> None:
+    def __init__(self, state: State, units: Units, reporter: Reporter, features: Features, *, evicts: bool) -> None:
         self._state = state
-        self._groups = groups
+        self._units = units
         self._reporter = reporter
         self._features = features
         self._evicts = evicts
@@ -117,7 +117,7 @@ class SchedulingQueues(Feature):
         """Another gang of its FIFO queue comes first: it stays queued, and is not attempted. So do gangs that it starts
         together with, unless something else keeps them waiting. `behind`: what each of them says."""
         waiting = [gang]
-        for mate in self._groups.mates(gang) if gang.status.enqueued and not gang.satisfied else ():
+        for mate in self._units.mates(gang) if gang.status.enqueued and not gang.satisfied else ():
             known = self.why(mate)
             if mate is gang or mate.satisfied or not is_reportable(mate):
                 continue
@@ -146,7 +146,7 @@ class SchedulingQueues(Feature):
         for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
             self._wait(gang, diagnosis.of(gang), of_gang)
             alone = gang.satisfied or queue is self.admission  # gangs of a group are enqueued one by one
-            for mate in self._groups.mates(gang) if of_gang and not alone else ():
+            for mate in self._units.mates(gang) if of_gang and not alone else ():
                 if mate is not gang and not mate.satisfied and mate.status.enqueued and is_reportable(mate):
                     self._why[mate.key] = diagnosis.of(mate)
                     self._wait(mate, diagnosis.of(mate), of_gang)
@@ -155,7 +155,7 @@ class SchedulingQueues(Feature):
         """A class that stays unschedulable has other numbers by now. Nothing is reported."""
         equivalence.diagnosis = diagnosis
         head = equivalence.head()
-        for mate in self._groups.mates(head.gang) if head is not None and diagnosis.of_gangs else ():
+        for mate in self._units.mates(head.gang) if head is not None and diagnosis.of_gangs else ():
             if mate.key in self._why:
                 self._why[mate.key] = diagnosis.of(mate)
 
@@ -197,7 +197,7 @@ class SchedulingQueues(Feature):
     def _gangs(self, equivalence: EquivalenceClass) -> list[GangState]:
         """The first gang of a class, with those that it starts with."""
         head = equivalence.head()
-        return self._groups.mates(head.gang) if head is not None else []
+        return self._units.mates(head.gang) if head is not None else []
 
     def _waiting(self, equivalence: EquivalenceClass) -> Iterator[Task]:
         """The tasks that its first gang waits with, unless it is monotone: then no filter over other pods counts."""

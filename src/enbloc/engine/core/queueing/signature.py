@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from enbloc.engine.core.feature import Features
+from enbloc.engine.core.feature import Features, Unsignable
 from enbloc.engine.core.placement.attempt import runs
 from enbloc.engine.core.placement.domains import PINS, part_of
-from enbloc.engine.core.placement.request import request_of
+from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.queueing.scheduling_queue import Signature
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, Task, pending_tasks
@@ -58,6 +58,24 @@ def place_of(gang: GangState) -> Hashable:
     placed = gang.total_found or gang.total_occupied
     nodes = tuple(sorted({task.node for task in gang.tasks.values() if task.status in PINS})) if placed else ()
     return gang.spec.topology, own, nodes
+
+
+def of_gang(
+    state: State, request: PlacementRequest, wanted: Sequence[Task], whatever: Sequence[Task], features: Features
+) -> Signature:
+    """Of one gang. `wanted`: what it waits with; `whatever`: the same for any choice of its sub-groups (T0)."""
+    gang, spec = request.gang, request.gang.spec
+    asked, signed = asked_by(state, gang, whatever), features.sign(gang)
+    is_unlike_others = bool(asked.stateful or spec.later or spec.waves or spec.tree is not None)
+    is_unlike_others = is_unlike_others or any(isinstance(one, Unsignable) for one in signed)
+    own = own_facts(gang, whatever) if is_unlike_others else None
+    never_preempts = spec.never_preempts or any(task.never_preempts for task in wanted)
+    facts = (
+        own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times_of(state, wanted),
+        signed, place_of(gang),
+    )  # fmt: skip
+    monotone = not is_unlike_others and len(asked.classes) == 1
+    return Signature(facts, asked.classes, monotone, shared=not is_unlike_others)
 
 
 def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, features: Features) -> Signature:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,9 @@ from enbloc.gangs import gang_tree
 from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
 from enbloc.gangs.topology import PodTopology
+
+if TYPE_CHECKING:
+    from enbloc.engine.core.state.units import Unit
 
 
 class TaskOrder(NamedTuple):
@@ -162,6 +165,7 @@ class GangState:
 
     __slots__ = (
         "_story",
+        "alone",
         "assumed",
         "behind",
         "covered",
@@ -183,6 +187,8 @@ class GangState:
     def __init__(self, spec: GangSpec) -> None:
         self.key: GangKey = spec.key
         self.spec = spec
+        self.alone: Unit | None = None
+        """What it is in if it starts with no other gang, once that was asked for."""
         self._story: deque[tuple[object, ...]] = deque(maxlen=STORY_LENGTH)
         self.assumed: GangStatus | None = None
         """Its status as decided and not confirmed by the API yet; `None`: nothing is unconfirmed."""

@@ -193,7 +193,7 @@ def _insufficient_free(
     enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(own)
     beyond_share = cycle.features.get(AwaitedPods).beyond_share(own, queues)
     reserved = cycle.claims.closing.kept_from(gang, cycle.now_ns)
-    held = total([task.cls.request for mate in cycle.groups.mates(gang) for task in held_tasks(mate)])
+    held = total([task.cls.request for mate in cycle.units.mates(gang) for task in held_tasks(mate)])
     for column, amount in asked.items():
         has = max(totals[column], amount) if cycle.config.enqueue.admit_oversized else totals[column]
         taken = sum(int(amounts[column]) for amounts in (used, enqueued, reserved) if column < len(amounts))

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from enbloc.engine.core.allocate import attempt_unit
 from enbloc.engine.core.claims.claim import Claim
 from enbloc.engine.core.cycle import Cycle, Turn
-from enbloc.engine.core.min_resources import min_resources, shortage
 from enbloc.engine.core.ordering import Band, Order
 from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
@@ -21,6 +19,7 @@ from enbloc.engine.core.placement.domain_choices import domain_choices
 from enbloc.engine.core.placement.request import PlacementRequest, replacements, request_of
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass
+from enbloc.engine.core.spine import attempt_unit
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks
@@ -32,6 +31,7 @@ from enbloc.engine.features.evict.lower_priority import LowerPriorityClaim, lowe
 from enbloc.engine.features.evict.nominations import Nominations
 from enbloc.engine.features.evict.planner import Plan, Planner
 from enbloc.engine.features.evict.rules import Rules
+from enbloc.engine.features.groups.min_resources import min_resources, shortage
 from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
 
@@ -98,14 +98,13 @@ def _serve_class(
 
 def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releases_claims: bool) -> bool:
     """Whether room was found, or is being freed, for the gang."""
-    group = cycle.groups.of(gang)
-    unit = cycle.intake.unit(group) if group is not None and not gang.satisfied else [gang]
+    unit = cycle.starting(gang)
     if not unit or cycle.features.get(EvictionHistory).has_failed(action, gang):
         return False
     claims = cycle.claims
     if any(claims.nominated(one) for one in unit):
         return False
-    if any(cycle.intake.claim_obstacle(one) for one in unit):
+    if any(cycle.obstacles.of_claim(one) for one in unit):
         return False  # it could not start even with the room (P3)
     requests = _requests(cycle, unit)
     for asked in (requests, _one_lost_member(requests)):
@@ -245,7 +244,7 @@ def _plan(
     asked = _min_resources(cycle, unit)
     best: tuple[tuple[int, ...], Plan] | None = None
     for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
-        planner = Planner(cycle.state, cycle.placer, cycle.features.get(EvictionHistory), rules, within, cycle.groups)
+        planner = Planner(cycle.state, cycle.placer, cycle.features.get(EvictionHistory), rules, within, cycle.units)
         plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
         if plan is not None and (best is None or planner.harm < best[0]):
             best = (planner.harm, plan)
@@ -254,14 +253,12 @@ def _plan(
 
 def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> dict[int, int]:
     """What a Strict group that has not started must find free in all, by column (K7)."""
-    group = cycle.groups.of(unit[0])
-    return min_resources(cycle, group) if group is not None and not unit[0].satisfied else {}
+    return min_resources(cycle.state, cycle.units.of(unit[0])) if not unit[0].satisfied else {}
 
 
 def _reaches(cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) -> bool:
     """Whether free room, with what a plan frees, reaches minResources: no victim is evicted for those alone (K7)."""
-    group = cycle.groups.of(unit[0])
-    return group is None or shortage(cycle, group, asked) is None
+    return shortage(cycle.state, cycle.units.of(unit[0]), asked) is None
 
 
 def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:

@@ -82,9 +82,7 @@ def lower_priority_claims(cycle: Cycle, unit: Sequence[GangState]) -> list[Lower
     for kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT, ClaimKind.WAVE):
         found += [LowerPriorityClaim(kind, (claim,)) for claim in claims.all(kind) if is_lower(claim)]
     for group in cycle.features.get(Holds).holders():
-        held = [
-            claims.of(gang, ClaimKind.HOLD) or Claim(gang, ClaimKind.HOLD, ()) for gang in cycle.groups.gangs(group)
-        ]
+        held = [claims.of(gang, ClaimKind.HOLD) or Claim(gang, ClaimKind.HOLD, ()) for gang in group.gangs]
         if all(map(is_lower, held)):
             found.append(LowerPriorityClaim(ClaimKind.HOLD, tuple(held)))
     found.sort(key=lambda one: cycle.order(one.gang), reverse=True)

@@ -13,9 +13,9 @@ from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pending_slots
 from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
 from enbloc.engine.core.claims.room import will_fit
 from enbloc.engine.core.placement.request import reaches_minima
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -31,9 +31,9 @@ class Nominations(ClaimPolicy):
     ends_with_unit = True
     frees = (ClaimKind.WAVE,)
 
-    def __init__(self, state: State, claims: ClaimRegistry, groups: Groups, evicted: EvictedGangs) -> None:
+    def __init__(self, state: State, claims: ClaimRegistry, units: Units, evicted: EvictedGangs) -> None:
         super().__init__(state, claims)
-        self._groups = groups
+        self._units = units
         self._evicted = evicted
 
     def reserve(self, gangs: Sequence[GangState]) -> None:
@@ -72,7 +72,7 @@ class Nominations(ClaimPolicy):
         waiting = [task for task in there if task.status is TaskStatus.NOMINATED] if leaving else []
         found: list[Task] = []
         for gang in {task.gang.key: task.gang for task in waiting}.values():
-            mates = self._groups.partners(gang)
+            mates = self._units.partners(gang)
             used = total(
                 task.cls.request for task in leaving if any(self._evicted.has(one, task.gang.key) for one in mates)
             )

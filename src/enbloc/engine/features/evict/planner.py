@@ -16,9 +16,9 @@ from typing import NamedTuple
 from enbloc.engine.core.placement.attempt import Placer, attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import PlacementRequest
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.resources import Bools, Ints, Request
 from enbloc.engine.core.tables.tasks import Task
 from enbloc.engine.features.evict.elastic import can_spare
@@ -68,14 +68,14 @@ class Planner:
         evictions: EvictionHistory,
         rules: Rules,
         constraints: Constraints,
-        groups: Groups,
+        units: Units,
     ) -> None:
         self._state = state
         self._placer = placer
         self._evictions = evictions
         self._rules = rules
         self._constraints = constraints
-        self._groups = groups
+        self._units = units
         self._cells = list(rules.cells())
         self._transaction = Transaction(state)
         self._requests: Sequence[PlacementRequest] = ()
@@ -300,7 +300,7 @@ class Planner:
     def _candidates(self, step: _PlanStep) -> VictimCandidates:
         ranks = {cell: rank for rank, cell in enumerate(self._cells[: step.cells])}
         surplus_only = self._cells[step.cells - 1 : step.cells] if step.surplus_only else []
-        return VictimCandidates(self._state, self._evictions, self._groups, ranks, surplus_only)
+        return VictimCandidates(self._state, self._evictions, self._units, ranks, surplus_only)
 
     def _freed(self, step: _PlanStep) -> Ints:
         whole: Sequence[Cell] = self._cells[: step.cells - step.surplus_only]

@@ -70,7 +70,7 @@ def _waiting(cycle: Cycle, name: str) -> list[GangState]:
             found += equivalence.gangs()
     put_off = puts_off(cycle)
     return [
-        gang for gang in found if cycle.groups.of(gang) is None and not gang.spec.never_preempts and not put_off(gang)
+        gang for gang in found if cycle.units.of(gang).is_alone and not gang.spec.never_preempts and not put_off(gang)
     ]
 
 
@@ -81,7 +81,7 @@ def _running(cycle: Cycle, name: str) -> list[GangState]:
 
 
 def _may_move(cycle: Cycle, gang: GangState) -> bool:
-    if cycle.groups.of(gang) is not None or not gang.ready():
+    if not cycle.units.of(gang).is_alone or not gang.ready():
         return False
     return all(_may_leave(cycle, task) for task in gang.tasks.values() if task.status not in _ENDED)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.features.evict.elastic import can_spare
 from enbloc.engine.features.evict.evictable import Cell, is_evictable
@@ -120,14 +120,14 @@ class VictimCandidates:
         self,
         state: State,
         evictions: EvictionHistory,
-        groups: Groups,
+        units: Units,
         ranks: Mapping[Cell, int],
         surplus_only: Collection[Cell],
     ) -> None:
         """`ranks`: the queues and priorities, by their place in the order in which victims are taken."""
         self._state = state
         self._evictions = evictions
-        self._groups = groups
+        self._starting = units
         self._ranks = ranks
         self._surplus_only = surplus_only
         self._whole_gangs: dict[GangKey, tuple[int, Victims | None]] = {}
@@ -180,7 +180,7 @@ class VictimCandidates:
         preemptor could not start then."""
         needed = self._needed.get(by.key)
         if needed is None:
-            needed = self._needed[by.key] = self._groups.needed_by(by)
+            needed = self._needed[by.key] = self._starting.needed_by(by)
         if gang.key in needed:
             return None
         known = self._whole_gangs.get(gang.key)
@@ -193,7 +193,7 @@ class VictimCandidates:
         have no bound task have nothing to evict. Of a gang without a minimum each pod goes for itself."""
         if not (gang.spec.minimum or any(gang.spec.minima.values()) or gang.spec.evict_as_unit):
             return None
-        mates = [mate for mate in self._groups.mates(gang) if _has_bound(mate)]
+        mates = [mate for mate in self._starting.mates(gang) if _has_bound(mate)]
         cells = [(mate.spec.queue, mate.priority) for mate in mates]
         if any(cell not in self._ranks or cell in self._surplus_only for cell in cells):
             return None

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.core.allocate import attempt_unit
 from enbloc.engine.core.claims.room import still_fits
 from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.feature import Feature
-from enbloc.engine.core.gang_groups import place_unit, too_little_free
 from enbloc.engine.core.ordering import Order
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.queueing.scheduling_queue import SchedulingQueue
+from enbloc.engine.core.spine import attempt_unit, place_unit
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState, held_tasks
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -40,7 +39,7 @@ class Deadlocks(Feature):
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         self._suspected = self._suspected or (
-            not failure.waits_for_gangs and any(map(cycle.claims.has_any, cycle.groups.mates(gang)))
+            not failure.waits_for_gangs and any(map(cycle.claims.has_any, cycle.units.mates(gang)))
         )
         return False
 
@@ -71,7 +70,7 @@ def _claimants(cycle: Cycle) -> list[Party]:
         return []
     found: dict[object, Party] = {}
     for claim in (claim for kind in _KINDS for claim in claims.all(kind)):
-        party = cycle.groups.mates(claim.gang)
+        party = cycle.units.mates(claim.gang)
         if claim.slots and party[0].key not in found:
             found[party[0].key] = party
     if len(found) < 2:
@@ -121,17 +120,13 @@ def _victims(cycle: Cycle, stuck: list[Party]) -> tuple[list[Party], Party]:
 
 def _unit(cycle: Cycle, party: Party) -> list[GangState]:
     """The gangs of a party that are to be placed, in order."""
-    group = cycle.groups.of(party[0])
-    if group is not None:
-        return cycle.intake.unit(group)
-    return [gang for gang in party if not gang.satisfied and not gang.ready()]
+    return cycle.units.of(party[0]).to_start(cycle.order)
 
 
 def _fits_if(cycle: Cycle, party: Party, released: Sequence[Party]) -> bool:
     """Whether a party could start now if these released their claims, its own holds being placed anew."""
-    group, unit = cycle.groups.of(party[0]), _unit(cycle, party)
-    can_start = cycle.intake.may_start(group) if group is not None else cycle.intake.obstacle(party[0]) is None
-    if not unit or not can_start:
+    unit, gangs = cycle.units.of(party[0]), _unit(cycle, party)
+    if not gangs or not cycle.obstacles.may_start(unit):
         return False
     transaction = Transaction(cycle.state)
     gone = [gang for one in released if one is not party for gang in one]
@@ -141,9 +136,9 @@ def _fits_if(cycle: Cycle, party: Party, released: Sequence[Party]) -> bool:
     for gang in gone:
         for task in cycle.claims.nominated(gang):
             transaction.lift(task)
-    constraints = cycle.constraints(unit[0], frozenset(gang.key for gang in gone))
-    fits = group is None or too_little_free(cycle, group) is None
-    fits = fits and place_unit(cycle, unit, transaction, constraints) is None
+    constraints = cycle.constraints(gangs[0], frozenset(gang.key for gang in gone))
+    fits = cycle.features.rejects(cycle, unit, gangs) is None
+    fits = fits and place_unit(cycle, [cycle.asked(gang) for gang in gangs], transaction, constraints) is None
     transaction.rollback()
     return fits
 

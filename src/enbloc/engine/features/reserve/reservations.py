@@ -16,9 +16,9 @@ from enbloc.engine.core.claims.room import is_beyond_queue, passes_filters, take
 from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.domain_choices import is_together
 from enbloc.engine.core.placement.request import needed_members, reaches_minima
-from enbloc.engine.core.state.groups import Groups
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -34,9 +34,9 @@ class Reservations(ClaimPolicy):
     ends_with_unit = True
     notes_need_a_start = True
 
-    def __init__(self, state: State, claims: ClaimRegistry, groups: Groups) -> None:
+    def __init__(self, state: State, claims: ClaimRegistry, units: Units) -> None:
         super().__init__(state, claims)
-        self._groups = groups
+        self._units = units
         self.closing = claims.closing
 
     def condition_ready(self, gang: GangState) -> bool:
@@ -146,7 +146,7 @@ class Reservations(ClaimPolicy):
         """Node → what is reserved there for gangs that start together, and what members have there that these need: no
         room that will come free (R4)."""
         tasks: dict[str, list[Task]] = {}
-        for mate in self._groups.partners(gang):
+        for mate in self._units.partners(gang):
             for task, node in [*self.closing.tasks_of(mate), *((task, task.node) for task in needed_members(mate))]:
                 tasks.setdefault(node, []).append(task)
         return {node: total(task.cls.request for task in on_node) for node, on_node in tasks.items()}

@@ -106,7 +106,7 @@ def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], 
     order are kept."""
     reviewed: set[GangKey] = set()
     for gang in sorted((cycle.state.gangs[key] for key in lower), key=cycle.order.across_queues):
-        mates = cycle.groups.partners(gang)
+        mates = cycle.units.partners(gang)
         if gang.key in reviewed:
             continue
         reviewed |= {mate.key for mate in mates}
@@ -135,7 +135,7 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
         found = plan.places_of(gang, lost) if not gang.is_constrained else None  # T7: elsewhere may be another domain
         places = [*kept, *((task, cycle.state.nodes.names[row]) for task, row in found or ())]
         if found is None or not reservations.make(reservations.claim(gang, places, claim.clock_ns)):
-            for mate in cycle.groups.partners(gang):
+            for mate in cycle.units.partners(gang):
                 title = cycle.titles.of(by[0], mate.key.namespace)
                 reservations.end(mate, "ReservationEnded", f"its nodes were used by {title}, of higher priority")
 
@@ -145,8 +145,7 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
     ones are among them if another is not: once nodes are taken over for that one they may be so no longer (R3)."""
     found: dict[int, list[GangState]] = {}
     for gang in cycle.features.get(Starvation).gangs.values():
-        group = cycle.groups.of(gang) if not gang.satisfied else None
-        unit = cycle.intake.unit(group) if group is not None else [gang]
+        unit = cycle.starting(gang)
         equivalence = cycle.queues.equivalence_of(unit[0]) if unit else None
         if equivalence is not None and equivalence.unschedulable and cycle.queues.placement.holds(equivalence):
             found[id(unit[0])] = unit
@@ -166,7 +165,7 @@ def _is_settled(cycle: Cycle, unit: Sequence[GangState]) -> bool:
 def _may_reserve(cycle: Cycle, unit: Sequence[GangState]) -> bool:
     if any(cycle.claims.nominated(gang) for gang in unit):
         return False  # victims are being evicted for it already
-    return not is_blocked(cycle, unit[0]) and not any(cycle.intake.claim_obstacle(gang) for gang in unit)
+    return not is_blocked(cycle, unit[0]) and not any(cycle.obstacles.of_claim(gang) for gang in unit)
 
 
 def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
@@ -253,7 +252,7 @@ class _Plan:
         return found
 
     def _stay(self, gang: GangState) -> None:
-        mates = [gang] if gang.satisfied else self._cycle.groups.mates(gang)  # by itself (R1)
+        mates = [gang] if gang.satisfied else self._cycle.units.mates(gang)  # by itself (R1)
         self._staying = frozenset(task.uid for mate in mates for task in needed_members(mate))
 
     def keep(self, task: Task, node: str) -> None:

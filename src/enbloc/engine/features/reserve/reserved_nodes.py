@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enbloc.engine.core.allocate import attempt_unit
 from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.queueing.scheduling_queue import SchedulingQueue
+from enbloc.engine.core.spine import attempt_unit
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.features.reserve.reserve import mend
@@ -20,13 +20,12 @@ class ReservedNodes(Feature):
         closing = cycle.claims.closing
         if not closing or failure.waits_for_gangs or gang.ready() or gang.missing():
             return False
-        group = cycle.groups.of(gang) if not gang.satisfied else None
-        unit = cycle.intake.unit(group) if group is not None else [gang]
+        unit = cycle.starting(gang)
         below = min((one.priority for one in unit), default=0)
         for level in sorted({one.priority for one in closing.gangs() if one.priority < below}) if unit else ():
             lower = closing.lower_than(level + 1)
             there = cycle.constraints(gang, lower)._replace(shadow=constraints.shadow)
-            if attempt_unit(cycle, gang, there, holds=False) is None:
+            if attempt_unit(cycle, gang, there) is None:
                 mend(cycle, lower, unit)
                 return True
         return False

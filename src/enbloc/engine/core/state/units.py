@@ -1,16 +1,16 @@
-"""GangGroups: gangs that start together or not at all (K7). Starting them is left to `actions.gang_groups`.
+"""Units: gangs that start together or not at all (K7). Most gangs are one by themselves.
 
-A gang names other gangs in its list. Gangs are one group if each reaches the other along these names: a gang that is
+A gang names other gangs in its list. Gangs are one unit if each reaches the other along these names: a gang that is
 named and does not name back, directly or through gangs that it names, is not bound to the one that names it (S1). It is
-*awaited* instead: the group that names it is attempted once it is satisfied.
+*awaited* instead: the unit that names it is attempted once it is satisfied.
 
-Groups are rebuilt only when a list changes. A gang with no list is in no group, unless it is NonStrict (K6) or has
-minResources to check before an attempt (K7): then it is a group of one.
+Units are rebuilt only when a list changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from enbloc.engine.core.state.components import strongly_connected
 from enbloc.engine.core.state.state import State
@@ -28,12 +28,17 @@ _DIALECTS = (DIALECT, "volcano", "kubernetes")
 STARTED = _BOUND | {TaskStatus.ASSUMED, TaskStatus.FAILED}
 
 
-class Group:
-    """Gangs that start together."""
+class Unit:
+    """Gangs that start together: one, or several that name each other (K7). It is what is queued, attempted, held,
+    reserved for and evicted for."""
 
-    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "stands", "unsatisfied", "waiting_ns")
+    __slots__ = ("_all", "absent", "awaits", "committed", "holds", "is_alone", "keys", "met", "stands", "unsatisfied",
+                 "waiting_ns")  # fmt: skip
 
-    def __init__(self, keys: tuple[GangKey, ...], awaits: tuple[GangKey, ...]) -> None:
+    def __init__(
+        self, keys: tuple[GangKey, ...], awaits: tuple[GangKey, ...], every: Mapping[GangKey, GangState]
+    ) -> None:
+        self._all = every
         self.keys = keys
         self.awaits = awaits
         """Gangs outside of it that its gangs name; some may not exist."""
@@ -41,6 +46,8 @@ class Group:
         """Those of them that are not satisfied."""
         self.absent = len(awaits)
         """How many of them do not exist."""
+        self.is_alone = False
+        """Whether it is one gang without rules about starting together (K5 to K8): most units."""
         self.holds = False
         """Whether all its gangs are NonStrict."""
         self.waiting_ns = 0
@@ -52,22 +59,33 @@ class Group:
         self.met = False
         """Whether the minima of every gang are, or were once, bound."""
 
+    @property
+    def gangs(self) -> list[GangState]:
+        """Those that exist."""
+        return [self._all[key] for key in self.keys if key in self._all]
+
+    def to_start(self, order: Callable[[GangState], Any]) -> list[GangState]:
+        """The gangs whose minima are not bound, or that hold pods, in order."""
+        found = [gang for gang in self.gangs if not gang.satisfied and (gang.total_held or not gang.ready())]
+        return sorted(found, key=order)
+
     def __repr__(self) -> str:
-        return f"Group({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
+        return f"Unit({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
 
 
-class Groups:
-    """All groups, by gang."""
+class Units:
+    """All units, by gang."""
 
     def __init__(self, state: State, *, isolated: bool = False) -> None:
         """`isolated`: messages in one namespace name no gang of another one."""
         self._state = state
         self._isolated = isolated
-        self._of: dict[GangKey, Group] = {}
-        self._awaiting: dict[GangKey, list[Group]] = {}
-        """Gang → the groups that await it."""
+        self._of: dict[GangKey, Unit] = {}
+        """The units of gangs that are not alone."""
+        self._awaiting: dict[GangKey, list[Unit]] = {}
+        """Gang → the units that await it."""
         self._known: dict[GangKey, tuple[GangKey, ...]] = {}
-        """Gang → its list when the groups were last built."""
+        """Gang → its list when the units were last built."""
         self._lists: dict[GangKey, tuple[GangKey, ...]] = {}
         """The same, with the gangs that are meant: a name may be one of any dialect (K1)."""
         self._names: dict[GangKey, set[GangKey]] = {}
@@ -76,21 +94,22 @@ class Groups:
         """Gang → the disagreement that was last reported of it."""
         self._forgotten = 0
 
-    def of(self, gang: GangState) -> Group | None:
-        return self._of.get(gang.key)
+    def of(self, gang: GangState) -> Unit:
+        return self._of.get(gang.key) or self._alone(gang)
 
-    def several(self) -> list[Group]:
-        """The groups of two gangs or more."""
-        return list({id(group): group for group in self._of.values() if len(group.keys) > 1}.values())
+    def _alone(self, gang: GangState) -> Unit:
+        if gang.alone is None:
+            gang.alone = Unit((gang.key,), (), self._state.gangs)
+            gang.alone.is_alone = True
+        return gang.alone
 
-    def gangs(self, group: Group) -> list[GangState]:
-        """The gangs of a group that exist."""
-        return [self._state.gangs[key] for key in group.keys if key in self._state.gangs]
+    def several(self) -> list[Unit]:
+        """The units of two gangs or more."""
+        return list({id(unit): unit for unit in self._of.values() if len(unit.keys) > 1}.values())
 
     def mates(self, gang: GangState) -> list[GangState]:
         """The gangs that start with a gang, itself included."""
-        group = self.of(gang)
-        return self.gangs(group) if group is not None else [gang]
+        return self._of[gang.key].gangs if gang.key in self._of else [gang]
 
     def partners(self, gang: GangState) -> list[GangState]:
         """The gangs that are to start with a gang, itself included; once satisfied it replaces what it lost alone."""
@@ -98,18 +117,16 @@ class Groups:
 
     def needed_by(self, gang: GangState) -> set[GangKey]:
         """The gangs without which a gang could not start: those that it starts with, and while it is not satisfied
-        those that its group awaits, with all that start with them."""
-        group = self.of(gang)
-        if group is None:
-            return {gang.key}
-        found = set(group.keys)
-        for key in group.awaits if not gang.satisfied else ():
+        those that its unit awaits, with all that start with them."""
+        unit = self.of(gang)
+        found = set(unit.keys)
+        for key in unit.awaits if not gang.satisfied else ():
             awaited = self._of.get(key)
             found.update(awaited.keys if awaited is not None else (key,))
         return found
 
     def settle(self, changed: Iterable[GangState]) -> list[Complain]:
-        """Before gangs are read: brings the groups up to date with the lists of their gangs."""
+        """Before gangs are read: brings the units up to date with the lists of their gangs."""
         complaints: list[Complain] = []
         changed = list(changed)
         if not changed and self._forgotten == self._state.gang_table.forgotten:
@@ -120,39 +137,39 @@ class Groups:
         self._forgotten = self._state.gang_table.forgotten
         if gone or not all(self._is_known(gang) for gang in changed):
             complaints = self._rebuild()
-            changed = list(self._state.dirty.values())  # includes gangs whose group changed
-        seen: dict[int, Group] = {}
+            changed = list(self._state.dirty.values())  # includes gangs whose unit changed
+        seen: dict[int, Unit] = {}
         for gang in changed:
-            group = self.of(gang)
-            if group is not None and id(group) not in seen:
-                seen[id(group)] = group
-                before = (group.met, group.committed)
-                self._review(group)
-                if before != (group.met, group.committed):  # the start of one gang counts for all
-                    for mate in self.gangs(group):
+            unit = self._of.get(gang.key)
+            if unit is not None and id(unit) not in seen:
+                seen[id(unit)] = unit
+                before = (unit.met, unit.committed)
+                self._review(unit)
+                if before != (unit.met, unit.committed):  # the start of one gang counts for all
+                    for mate in unit.gangs:
                         self._state.touch(mate)
         if self._awaiting:
-            keys = {gang.key for gang in changed}.union(*(group.keys for group in seen.values()))
+            keys = {gang.key for gang in changed}.union(*(unit.keys for unit in seen.values()))
             self._review_awaiting(keys)
         return complaints
 
     def _review_awaiting(self, keys: Iterable[GangKey]) -> None:
-        """The groups that await these gangs are read again if other gangs keep them waiting now."""
-        found = {id(group): group for key in keys for group in self._awaiting.get(key, ())}
-        for group in found.values():
-            unsatisfied = tuple(key for key in group.awaits if not self._is_satisfied(key))
+        """The units that await these gangs are read again if other gangs keep them waiting now."""
+        found = {id(unit): unit for key in keys for unit in self._awaiting.get(key, ())}
+        for unit in found.values():
+            unsatisfied = tuple(key for key in unit.awaits if not self._is_satisfied(key))
             absent = sum(key not in self._state.gangs for key in unsatisfied)
-            if (unsatisfied, absent) != (group.unsatisfied, group.absent):
-                group.unsatisfied, group.absent = unsatisfied, absent
-                for gang in self.gangs(group):
+            if (unsatisfied, absent) != (unit.unsatisfied, unit.absent):
+                unit.unsatisfied, unit.absent = unsatisfied, absent
+                for gang in unit.gangs:
                     self._state.touch(gang)
 
     def _is_satisfied(self, key: GangKey) -> bool:
         """Whether a gang exists and it, and every gang that it starts with, is or was satisfied."""
-        gang, group = self._state.gangs.get(key), self._of.get(key)
+        gang, unit = self._state.gangs.get(key), self._of.get(key)
         if gang is None or gang.spec.problem:
             return False
-        return group.met if group is not None else _has_been_met(gang)
+        return unit.met if unit is not None else _has_been_met(gang)
 
     def _is_known(self, gang: GangState) -> bool:
         if self._names and any(gang.key not in self._names.get(name, (gang.key,)) for name in _names_of(gang.spec)):
@@ -189,12 +206,16 @@ class Groups:
         complaints: list[Complain] = []
         for keys, awaits in _groups_by_consent(self._lists):
             known = before.get(keys[0])
-            group = known if known is not None and (known.keys, known.awaits) == (keys, awaits) else Group(keys, awaits)
+            unit = (
+                known
+                if known is not None and (known.keys, known.awaits) == (keys, awaits)
+                else Unit(keys, awaits, state.gangs)
+            )
             for key in awaits:
-                self._awaiting.setdefault(key, []).append(group)
+                self._awaiting.setdefault(key, []).append(unit)
             for key in keys:
-                self._of[key] = group
-                if before.get(key) is not group or not gone.isdisjoint(awaits):
+                self._of[key] = unit
+                if before.get(key) is not unit or not gone.isdisjoint(awaits):
                     state.touch(state.gangs[key])
         for key in self._awaiting:
             if key in state.gangs:
@@ -202,30 +223,30 @@ class Groups:
         for key in before.keys() - self._of.keys():
             if key in state.gangs:
                 state.touch(state.gangs[key])
-        for group in {id(group): group for group in self._of.values()}.values():
-            self._review(group)
-            complaints += self._disagreements(group) if group.awaits or len(group.keys) > 1 else []
+        for unit in {id(unit): unit for unit in self._of.values()}.values():
+            self._review(unit)
+            complaints += self._disagreements(unit) if unit.awaits or len(unit.keys) > 1 else []
         self._review_awaiting(self._awaiting)
         return complaints
 
-    def _disagreements(self, group: Group) -> list[Complain]:
-        """Gangs whose list is not the whole group (K7). Each is reported once."""
+    def _disagreements(self, unit: Unit) -> list[Complain]:
+        """Gangs whose list is not the whole unit (K7). Each is reported once."""
         found = []
         sizes: dict[int, frozenset[GangKey]] = {}
-        for gang in self.gangs(group):
+        for gang in unit.gangs:
             names = self._lists.get(gang.key, ())
             named = sizes.setdefault(id(names), frozenset(names))
-            others = sorted(key for key in named if key in group.awaits and self.is_declared(key))
+            others = sorted(key for key in named if key in unit.awaits and self.is_declared(key))
             if self._isolated:  # others are named to their own namespace only (S7)
                 others = [key for key in others if key.namespace == gang.key.namespace]
             if others:
                 message = (
                     f"gangs of a group disagree: {gang.spec.title} names {_title(others[0])}, which does not name it"
                 )
-            elif len(named - set(group.awaits)) + (gang.key not in named) != len(group.keys):
+            elif len(named - set(unit.awaits)) + (gang.key not in named) != len(unit.keys):
                 message = (
                     f"gangs of a group disagree: {gang.spec.title} names {plural(len(named), 'gang')}, "
-                    f"and {len(group.keys)} start together"
+                    f"and {len(unit.keys)} start together"
                 )
             else:
                 continue
@@ -239,15 +260,15 @@ class Groups:
         gang = self._state.gangs.get(key)
         return gang is not None and not gang.spec.problem
 
-    def _review(self, group: Group) -> None:
-        """Recounts a group, once however many of its gangs changed."""
-        gangs = self.gangs(group)
-        group.holds = all(gang.spec.holds for gang in gangs)
-        group.waiting_ns = max((gang.spec.waiting_ns for gang in gangs), default=0)
-        group.committed = frozenset(
+    def _review(self, unit: Unit) -> None:
+        """Recounts a unit, once however many of its gangs changed."""
+        gangs = unit.gangs
+        unit.holds = all(gang.spec.holds for gang in gangs)
+        unit.waiting_ns = max((gang.spec.waiting_ns for gang in gangs), default=0)
+        unit.committed = frozenset(
             task.decision for gang in gangs for task in gang.tasks.values() if task.mark and task.decision
         )
-        group.met = all(map(_has_been_met, gangs))
+        unit.met = all(map(_has_been_met, gangs))
 
 
 def _names_of(spec: GangSpec) -> tuple[GangKey, ...]:

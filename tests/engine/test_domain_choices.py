@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from enbloc.engine.features.sub_groups import sub_groups
 
 from enbloc.engine.core.placement.constraints import UNCONSTRAINED, Constraints
 from enbloc.engine.core.placement.domain_choices import domain_choices, is_together
 from enbloc.engine.core.placement.request import PlacementRequest
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.features.sub_groups import sub_groups
 from enbloc.gangs.gang_tree import Vertex
 from enbloc.gangs.topology import TopologyConstraint
 from engine.gang_states import gang, members, racks

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.core.filters.pod_terms import PodSelector
 from enbloc.engine.core.placement import attempt
 from enbloc.engine.core.state.candidates import Candidates
@@ -18,6 +17,7 @@ from enbloc.engine.core.why import rewrites
 from enbloc.engine.decisions import Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.features.evict import evict
+from enbloc.engine.features.groups.holds import Holds
 from enbloc.runtime.translate import Translator
 from enbloc.units import Selector
 from properties import strategies

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from enbloc.config import Config
-from enbloc.engine.core import allocate
+from enbloc.engine.core import spine
 from enbloc.engine.features.evict.planner import Planner
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
@@ -22,13 +22,13 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.attempts: Counter[str] = Counter()
         self.planes: list[ControlPlane] = []
-        real = allocate.attempt
+        real = spine.attempt
 
         def attempt(placer: Any, tried: Any, *rest: Any, **how: Any) -> Any:
             self.attempts[tried[0].gang.spec.title] += 1
             return real(placer, tried, *rest, **how)
 
-        monkeypatch.setattr(allocate, "attempt", attempt)
+        monkeypatch.setattr(spine, "attempt", attempt)
 
     def plane(self, store: Any, config: Config) -> Any:
         made = control_plane(store, config)

@@ -24,7 +24,7 @@ from enbloc.controllers.job_plugins import simulated_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.controllers.workloads.controller import WorkloadController
-from enbloc.engine.core import allocate
+from enbloc.engine.core import spine
 from enbloc.engine.core.intake import Intake
 from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.core.state.gang_table import GangTable
@@ -163,9 +163,9 @@ READ = {
 DECIDED = {
     "intake": Place(Intake, "read", of_gang),
     "the end of intake": Place(Intake, "read", of_gang, after=True),
-    "an attempt": Place(allocate, "attempt", lambda _, requests, *more, **named: requests[0].gang.key.name == BAD),
+    "an attempt": Place(spine, "attempt", lambda _, requests, *more, **named: requests[0].gang.key.name == BAD),
     "an attempt that fits": Place(
-        allocate, "attempt", lambda _, requests, *more, **named: requests[0].gang.key.name == BAD, after=True
+        spine, "attempt", lambda _, requests, *more, **named: requests[0].gang.key.name == BAD, after=True
     ),
     "in the middle of a transaction": Place(Transaction, "_count", of_step, after=True),
     "at the end of a transaction": Place(Transaction, "_execute", of_step, after=True),

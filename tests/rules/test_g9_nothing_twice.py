@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from enbloc.config import Config
-from enbloc.engine.core import spine
+from enbloc.engine.core import rediagnose, spine
 from enbloc.engine.features.evict.planner import Planner
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
@@ -17,18 +17,26 @@ from support.simulation import simulate
 
 
 class Watched:
-    """Counts the attempts at each gang, and keeps the control plane for a look at the end."""
+    """Counts the attempts at each gang but for those of `rediagnose`, and keeps the control plane for a look at the
+    end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.attempts: Counter[str] = Counter()
         self.planes: list[ControlPlane] = []
         real = spine.attempt
+        dry = rediagnose.attempt_unit
 
         def attempt(placer: Any, tried: Any, *rest: Any, **how: Any) -> Any:
             self.attempts[tried[0].gang.spec.title] += 1
             return real(placer, tried, *rest, **how)
 
+        def attempt_dry(*args: Any, **how: Any) -> Any:
+            with monkeypatch.context() as patched:
+                patched.setattr(spine, "attempt", real)
+                return dry(*args, **how)
+
         monkeypatch.setattr(spine, "attempt", attempt)
+        monkeypatch.setattr(rediagnose, "attempt_unit", attempt_dry)
 
     def plane(self, store: Any, config: Config) -> Any:
         made = control_plane(store, config)

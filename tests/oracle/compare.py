@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from enbloc.engine.core.why.reporter import NUMBERS_EVERY_NS
+from enbloc.runtime.waits_written import NUMBERS_EVERY_NS
 from oracle import adapter, cycle, tenants
 from support.restarts import changed_by_restarts, restart_step
 

@@ -13,11 +13,11 @@ from enbloc.engine.core.placement import attempt
 from enbloc.engine.core.state.candidates import Candidates
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.queues import QueueTree
-from enbloc.engine.core.why import rewrites
 from enbloc.engine.decisions import Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.features.evict import evict
 from enbloc.engine.features.groups.holds import Holds
+from enbloc.runtime import waits_written
 from enbloc.runtime.translate import Translator
 from enbloc.units import Selector
 from properties import strategies
@@ -152,7 +152,7 @@ def conditions_written(monkeypatch: pytest.MonkeyPatch, jobs: int, **queue: Any)
         return waits(translator, decision, now_ns)
 
     monkeypatch.setattr(Translator, "_waits", counted)
-    monkeypatch.setattr(rewrites, "OBJECTS_PER_SPAN", 4)  # so that few jobs are many
+    monkeypatch.setattr(waits_written, "OBJECTS_PER_SPAN", 4)  # so that few jobs are many
     objects = [m.node(f"n{i}", 8) for i in range(4)] + [m.queue("line", **queue)]
     for number in range(jobs):
         role = m.role("w", 1 + number * 7 % 12, cpu=2, run_time=f"{30 + number * 37 % 90}s")

@@ -61,19 +61,19 @@ class Enqueue(msgspec.Struct, frozen=True):
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """Why a gang, or some of its pods, waits (G10); empty `message`: the former report no longer holds."""
+    """What a gang says of why it waits, each time that it says something else (G10); empty `message`: what it said no
+    longer holds."""
 
     gang: GangKey
     reason: str
     message: str
     pods: tuple[tuple[str, str, str], ...]
-    """(namespace, name, uid) of the pods that get the condition."""
+    """The pods that wait: UID, reason (E1), and what it says of its own role."""
     of_gang: bool
-    """Whether the gang's object gets the condition too: not if only its surplus waits."""
-    own: Mapping[str, str] = {}
-    """UID → what that pod says instead: it speaks of its own role."""
-    reasons: Mapping[str, str] = {}
-    """UID → the reason of that pod, where it is another one (E1)."""
+    """Whether the gang's object, if it has one, says so too: not if only its surplus waits."""
+    missing: Mapping[str, int] = {}
+    anew: bool = False
+    """Whether nothing was said of this gang and this object before."""
 
 
 class Marked(msgspec.Struct, frozen=True):

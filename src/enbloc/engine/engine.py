@@ -18,7 +18,7 @@ What became of a decision's writes comes back through `report`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
@@ -219,6 +219,10 @@ class Engine:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
         state = self.state
         return bool(state.dirty or state.unmarked or state.events) or self.features.busy()
+
+    def repeat(self, gangs: Sequence[GangKey]) -> None:
+        """In the next cycle these gangs say again why they wait."""
+        self._parts.reporter.repeat(gangs)
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""

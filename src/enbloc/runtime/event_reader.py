@@ -41,6 +41,7 @@ from enbloc.runtime.own_records import OwnRecords
 from enbloc.runtime.pod_changes import differ_in_conditions_alone
 from enbloc.runtime.recorder import Recorder
 from enbloc.runtime.records_on_queues import RecordsOnQueues
+from enbloc.runtime.waits_written import WaitsWritten
 
 UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
 """The reason of Events about preferences that have no effect (N1)."""
@@ -80,6 +81,7 @@ class EventReader:
         self.kinds = EventReader.kinds | self._registry.kinds
         self.engine = Engine(config)
         self._records = records if records is not None else OwnRecords(keyring)
+        self._waits_written = WaitsWritten(self.engine.state.gangs)
         self._on_queues = RecordsOnQueues(self.engine.parts, self._records)
         self.recorder: Recorder | None = None
         """Records what is observed and decided (`enbloc run --record`)."""

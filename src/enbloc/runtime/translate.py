@@ -79,7 +79,7 @@ class Translator(EventReader):
         """When a cycle is needed though nothing happens."""
         late_s = self._records.due_s()
         late_ns = None if late_s is None else int(late_s * SECOND) + 1_000  # never before it: floats round
-        dues = (self.engine.due(), self._held.due(), late_ns)
+        dues = (self.engine.due(), self._held.due(), self._waits_written.due_ns(), late_ns)
         return min((due for due in dues if due is not None), default=None)
 
     def busy(self) -> bool:
@@ -114,7 +114,9 @@ class Translator(EventReader):
             yield _event_update(EmitEvent(one.ref, one.uid, "Warning", one.reason, one.message))
         run, metrics = self.engine.run, self._metrics
         try:
-            self.decided = run(now_ns) if metrics is None else run(now_ns, metrics.timed)
+            self.engine.repeat(self._waits_written.late(now_ns))
+            decided = run(now_ns) if metrics is None else run(now_ns, metrics.timed)
+            self.decided = list(self._waits_written.sift(decided, now_ns))
             self._held.resume()
         except Exception as failure:
             self._fail_cycle(failure, now_ns)
@@ -329,12 +331,10 @@ class Translator(EventReader):
             event = gang_events.waits(group, decision.reason, decision.message, as_volcano=as_volcano)
             conditions = (condition, *self._attempted(decision, now_ns))
             yield StatusUpdate(decision.gang, group, conditions, event=event if decision.message else None)
-        for _, _, uid in decision.pods:
+        for uid, reason, message in decision.pods:
             pod = self._unbound.get(uid)
             if pod is None:
                 continue
-            message = decision.own.get(uid, decision.message)
-            reason = decision.reasons.get(uid, decision.reason)
             condition = _condition("PodScheduled", "False", reason, message, now_ns)
             waits = gang_events.pod_waits(pod, message, group) if message else None
             yield StatusUpdate(decision.gang, pod, (condition,), event=waits)

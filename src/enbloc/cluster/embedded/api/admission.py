@@ -8,8 +8,9 @@ of Volcano Jobs and Queues is left to `enbloc.admission`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 import msgspec
 
@@ -19,7 +20,6 @@ from enbloc.api.meta import Fault, Obj, ObjectMeta, annotations_of, condition_of
 from enbloc.api.pod_amounts import qos_class
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
-from enbloc.cluster.embedded.api.runtime_classes import RUNTIME_CLASS, UnfitForClass, with_runtime_class
 from enbloc.cluster.embedded.api.schema_defaults import fill
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.workload_defaults import admit_workload
@@ -122,6 +122,24 @@ def _has_view(obj: Obj) -> bool:
     return kind is not None and kind.view is not None
 
 
+@cache
+def _status_type(kind: str) -> Any:
+    known = KINDS.get(kind)
+    return None if known is None or known.view is None else get_type_hints(known.view).get("status")
+
+
+def is_good_status(kind: str, status: Any) -> bool:
+    """Whether the types of a status alone are right: the rest of the object is not decoded again."""
+    expected = _status_type(kind)
+    if expected is None:
+        return status is None or isinstance(status, dict)
+    try:
+        view(status, expected)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 def _differs_in_metadata_only(old: Obj, new: Obj) -> bool:
     return new.keys() == old.keys() and all(new[key] is old[key] for key in new if key != "metadata")
 
@@ -206,18 +224,44 @@ class _Namespaces:
 
 
 class _RuntimeClasses:
-    """A pod has the overhead, node selector and tolerations of its RuntimeClass."""
+    """A pod has the overhead, node selector and tolerations of its RuntimeClass. One that names a class which does not
+    exist, or gives another overhead than its class, is refused. One that has an overhead and no class that is known is
+    taken as it is: it comes from a cluster that applied its class already."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def __call__(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
-        if operation != "CREATE" or kind_id(obj) != pods.POD:
+        if operation != "CREATE" or kind_id(obj) != pods.POD or not obj["spec"].get("runtimeClassName"):
             return obj
-        try:
-            return with_runtime_class(obj, lambda name: self._store.get(RUNTIME_CLASS, "", name))
-        except UnfitForClass as why:
-            raise _forbidden(obj, str(why)) from None
+        spec, name = obj["spec"], obj["spec"]["runtimeClassName"]
+        found = self._store.get("RuntimeClass.node.k8s.io", "", str(name))
+        if found is None and spec.get("overhead"):
+            return obj
+        if found is None:
+            raise _forbidden(obj, f'pod rejected: RuntimeClass "{name}" not found')
+        fixed = _mapping(_mapping(found.get("overhead")).get("podFixed"))
+        given = spec.get("overhead")
+        if given and _nanos(given) != _nanos(fixed):
+            raise _forbidden(obj, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        scheduling = _mapping(found.get("scheduling"))
+        selector = dict(spec.get("nodeSelector") or {})
+        for key, value in _mapping(scheduling.get("nodeSelector")).items():
+            if selector.setdefault(key, value) != value:
+                what = "runtimeClass.scheduling.nodeSelector differs from the pod's nodeSelector"
+                raise _forbidden(obj, f"conflict: {what}")
+        tolerations = list(spec.get("tolerations") or ())
+        tolerations += [one for one in scheduling.get("tolerations") or () if one not in tolerations]
+        changed = {"overhead": fixed, "nodeSelector": selector, "tolerations": tolerations}
+        return {**obj, "spec": {**spec, **{key: value for key, value in changed.items() if value}}}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _nanos(amounts: Mapping[str, Any]) -> dict[str, int]:
+    return {name: parse_quantity(amount).nanos for name, amount in amounts.items()}
 
 
 def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:

@@ -37,7 +37,15 @@ from enbloc.api.writes import (
     merge_patch,
 )
 from enbloc.cluster.embedded.api import pods
-from enbloc.cluster.embedded.api.admission import AdmissionHook, DeletionHook, Operation, built_in, check_shape, invalid
+from enbloc.cluster.embedded.api.admission import (
+    AdmissionHook,
+    DeletionHook,
+    Operation,
+    built_in,
+    check_shape,
+    invalid,
+    is_good_status,
+)
 from enbloc.cluster.embedded.api.events import EventIndex
 from enbloc.cluster.embedded.api.garbage import FOREGROUND, NAMESPACE, GarbageCollector
 from enbloc.cluster.embedded.api.identity import (
@@ -52,7 +60,6 @@ from enbloc.cluster.embedded.api.names import generated_name, generated_uid
 from enbloc.cluster.embedded.api.object_size import encoded, size_within
 from enbloc.cluster.embedded.api.quota import Quotas
 from enbloc.cluster.embedded.api.served_kinds import CRD, ServedKinds
-from enbloc.cluster.embedded.api.status_check import is_good_status
 from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, Bounds, LogWatch, WatchLog
 from enbloc.cluster.embedded.api.webhooks import Question, Review, Webhooks
 from enbloc.cluster.embedded.api.workload_defaults import with_controller_uid
@@ -317,9 +324,9 @@ class Store:
                 return self.emit(write)
 
     @contextmanager
-    def dry_run(self) -> Iterator[None]:
-        """Within it creates, updates and deletes are validated and answered, but not stored."""
-        self.is_dry_run = True
+    def dry_run(self, wanted: bool) -> Iterator[None]:
+        """Within it, if it is wanted, creates, updates and deletes are validated and answered, but not stored."""
+        self.is_dry_run = wanted
         try:
             yield
         finally:

@@ -246,7 +246,7 @@ class Facade:
             case "GET" | "HEAD", True:
                 if flag(request.query, "watch"):
                     return await self._collection(request, target)
-                return self._show(request, 200, target, self._get(target))
+                return self._show(request, 200, target, self._writer.existing(target))
             case "GET" | "HEAD", False:
                 return await self._collection(request, target)
             case "POST", False:
@@ -269,7 +269,7 @@ class Facade:
             case "status", _ if not target.kind.has_status:
                 raise no_such_path()
             case "status", "GET" | "HEAD":
-                return self._show(request, 200, target, self._get(target))
+                return self._show(request, 200, target, self._writer.existing(target))
             case "status", "PUT":
                 return await self._execute(request, target, self._writer.replace)
             case "status", "PATCH":
@@ -289,19 +289,13 @@ class Facade:
             case "log", "GET" | "HEAD" if target.kind.id == "Pod":
                 return self._pod_log(request, target)
             case "exec" | "attach" | "portforward", "GET" | "POST" if target.kind.id == "Pod":
-                name = name_of(self._get(target))
+                name = name_of(self._writer.existing(target))
                 raise refusal(400, f"pod {name} is simulated and runs no process: {_ELSEWHERE}")
             case "status" | "scale" | "binding" | "eviction" | "log", _:
                 raise _bad_method()
         raise no_such_path()
 
     # -- reading
-
-    def _get(self, target: Target) -> Obj:
-        found = self._store.get(*target.ref)
-        if found is None:
-            raise refusal(404, f'{self._store.discovery.resource(target.kind.id)} "{target.name}" not found')
-        return found
 
     def _show(self, request: web.BaseRequest, code: int, target: Target, obj: Obj) -> web.Response:
         """One object, in the requested representation."""
@@ -389,7 +383,7 @@ class Facade:
 
     def _pod_log(self, request: web.BaseRequest, target: Target) -> web.Response:
         """The log of a simulated container: one line that says so."""
-        container = container_name(self._get(target), request.query.get("container", ""))
+        container = container_name(self._writer.existing(target), request.query.get("container", ""))
         name = f"{target.namespace}/{target.name}/{container}"
         return web.Response(text=f"{name} is simulated and has no output: {_ELSEWHERE}\n")
 

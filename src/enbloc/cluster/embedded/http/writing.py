@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -66,14 +66,12 @@ class Writer:
 
     def create(self, target: Target, body: Any, dry_run: bool) -> Answer:
         obj = _as_stored(target, self._for_target(target, body, named=False))
-        if dry_run:
-            with self._store.dry_run():
-                return 201, self._store.create(obj)
-        return 201, self._store.create(obj)
+        with self._store.dry_run(dry_run):
+            return 201, self._store.create(obj)
 
     def replace(self, target: Target, body: Any, dry_run: bool) -> Answer:
         obj = _as_stored(target, self._for_target(target, body, named=True))
-        current = self._existing(target)
+        current = self.existing(target)
         managed = current["metadata"].get("managedFields")
         subresource = _status(target)
         if managed and (subresource or "managedFields" not in obj["metadata"]):
@@ -82,16 +80,14 @@ class Writer:
             given = obj["metadata"]
             resource = self._store.discovery.resource(target.kind.id)
             check_preconditions(resource, current, given.get("uid"), given.get("resourceVersion"))
-        if dry_run:
-            with self._store.dry_run():
-                return 200, self._store.replace(obj, subresource)
-        return 200, self._store.replace(obj, subresource)
+        with self._store.dry_run(dry_run):
+            return 200, self._store.replace(obj, subresource)
 
     def patch(self, target: Target, patch: Any, media: str, query: Mapping[str, str], dry_run: bool) -> Answer:
         """`media` is one that `check_patch` accepts."""
         if media == APPLY_PATCH:
             return self._apply(target, patch, query, dry_run)
-        current = self._existing(target)
+        current = self.existing(target)
         subresource = _status(target)
         shown = as_version(current, target.api_version)
         match media:
@@ -119,10 +115,8 @@ class Writer:
                 raise refusal(422, f"metadata.{field}: field is immutable", Fault(f"metadata.{field}", "is immutable"))
         if wanted.get("apiVersion") == target.api_version:
             wanted = as_version(wanted, current["apiVersion"])
-        if dry_run:
-            with self._store.dry_run():
-                return self._store.replace(wanted, subresource)
-        return self._store.replace(wanted, subresource)
+        with self._store.dry_run(dry_run):
+            return self._store.replace(wanted, subresource)
 
     def _apply(self, target: Target, body: Any, query: Mapping[str, str], dry_run: bool) -> Answer:
         manager = query.get("fieldManager", "")
@@ -157,19 +151,14 @@ class Writer:
         return BySchema(self._store.discovery.schema(target.kind.id, target.version) or {}, is_object=True)
 
     def delete(self, target: Target, options: DeleteOptions) -> Answer:
-        current = self._existing(target)
-        if options.dry_run:
-            with self._store.dry_run():
-                return 200, self._delete(target.ref, options)
-        left = self._delete(target.ref, options)
+        current = self.existing(target)
+        with self._store.dry_run(options.dry_run):
+            left = self._store.delete(
+                target.ref, options.uid, options.grace_s, options.propagation, options.resource_version
+            )
         if self._store.get(*target.ref) is not None:
             return 200, left
         return 200, success(target.ref, target.kind.plural, uid_of(current))
-
-    def _delete(self, ref: Ref, options: DeleteOptions) -> Obj:
-        return self._store.delete(
-            ref, options.uid, options.grace_s, options.propagation, resource_version=options.resource_version
-        )
 
     def delete_collection(self, target: Target, asked: ListQuery, options: DeleteOptions) -> list[Obj]:
         """Deletes what the selectors match; objects that are gone or protected are skipped."""
@@ -203,10 +192,7 @@ class Writer:
         annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
         if not _are_strings(annotations) or not isinstance(uid, str):
             raise refusal(400, "metadata: annotations and uid must be strings")
-        if dry_run:
-            with self._store.dry_run():
-                self._store.bind(target.namespace, name, uid, node["name"], annotations)
-        else:
+        with self._store.dry_run(dry_run):
             self._store.bind(target.namespace, name, uid, node["name"], annotations)
         return 201, success(Ref(POD, target.namespace, name), "pods", code=201)
 
@@ -214,7 +200,7 @@ class Writer:
         if body is not None and not isinstance(body, dict):
             raise refusal(400, "an Eviction must be an object")
         options = delete_options((body or {}).get("deleteOptions"), {}, [])
-        pod = self._existing(target)
+        pod = self.existing(target)
         check_preconditions("pods", pod, options.uid, options.resource_version)
         check_budgets(self._store, pod)
         if not (dry_run or options.dry_run):
@@ -230,7 +216,7 @@ class Writer:
     def scale(self, target: Target) -> Obj:
         """The Scale of a workload, or of an object whose CustomResourceDefinition has that subresource."""
         paths = self._scale_paths(target)
-        obj = _of_one_role(target, self._existing(target))
+        obj = _of_one_role(target, self.existing(target))
         made: Obj = {
             "apiVersion": "autoscaling/v1",
             "kind": "Scale",
@@ -262,7 +248,7 @@ class Writer:
             patch = {step: patch}
         metadata = wanted.get("metadata")
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else ""
-        current = self._existing(target)
+        current = self.existing(target)
         check_preconditions(self._store.discovery.resource(target.kind.id), current, "", version)
         wanted = _with_list(target, merge_patch(_of_one_role(target, current), patch))
         self._put(target, current, wanted, "", dry_run)
@@ -276,7 +262,8 @@ class Writer:
 
     # -- identity
 
-    def _existing(self, target: Target) -> Obj:
+    def existing(self, target: Target) -> Obj:
+        """Raises `Refused` (404)."""
         found = self._store.get(*target.ref)
         if found is None:
             raise self._not_found(target)
@@ -374,17 +361,12 @@ def _at(obj: Any, path: Any) -> Any:
     return obj
 
 
-_PROPAGATIONS: dict[str, Propagation] = {
-    "Background": "Background",
-    "Foreground": "Foreground",
-    "Orphan": "Orphan",
-}
+_PROPAGATIONS: dict[str, Propagation] = {one: one for one in get_args(Propagation)}
 
 
 def delete_options(body: Any, query: Mapping[str, str], dry_runs: list[str]) -> DeleteOptions:
     """From the body, or else from the query. Raises `Refused` for invalid options."""
-    if body is None:
-        body = {}
+    body = {} if body is None else body
     if not isinstance(body, dict):
         raise refusal(400, "DeleteOptions must be a mapping")
     grace = body.get("gracePeriodSeconds")

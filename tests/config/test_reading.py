@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from enbloc import config
-from enbloc.config import Binpack, Config, Scoring, vocabulary
+from enbloc.config import Config, vocabulary
 from enbloc.config.compat import PEER_SCHEDULER_NAMES
+from enbloc.config.model import Binpack, Enqueue, Reserve, Scoring
 from support.config_texts import parsed, problems, tiers
 
 SECOND = 10**9
@@ -32,9 +33,9 @@ def test_c_an_empty_document_is_all_defaults():
     assert default.scoring == Scoring(
         least=1, most=0, balanced=1, node_affinity=2, pod_affinity=2, taint_toleration=3, spread=2
     )
-    assert default.reserve == config.Reserve(starving_after_ns=172_800 * SECOND, node_percent=50)
+    assert default.reserve == Reserve(starving_after_ns=172_800 * SECOND, node_percent=50)
     assert default.backfill.mode == "best-effort"
-    assert default.enqueue == config.Enqueue(admit_oversized=False, overcommit_milli=1200)
+    assert default.enqueue == Enqueue(admit_oversized=False, overcommit_milli=1200)
     assert default.admission.min_available == "strict"
     assert default.partial_gang_timeout_ns == 60 * SECOND
     assert default.koordinator.default_waiting_ns == 600 * SECOND
@@ -132,7 +133,7 @@ def test_c_arguments_of_reserve_as_the_seed_writes_them():
         - name: reserve
           arguments: {starvingJobTimeThreshold: 60, reservedNodePercent: "25"}
     """)
-    assert with_arguments.reserve == config.Reserve(60 * SECOND, 25)
+    assert with_arguments.reserve == Reserve(60 * SECOND, 25)
 
 
 def test_c_arguments_of_actions_in_configurations():
@@ -148,7 +149,7 @@ def test_c_arguments_of_actions_in_configurations():
         - name: allocate
           arguments: {predicateErrorCacheEnable: true}
     """)
-    assert written.reserve == config.Reserve(5 * SECOND, 50)
+    assert written.reserve == Reserve(5 * SECOND, 50)
     assert written.backfill.mode == "easy"
     assert written.enqueue.overcommit_milli == 1500
     assert written.actions[1].arguments == {"predicateErrorCacheEnable": True}

@@ -13,20 +13,10 @@
 """
 
 from enbloc.config.model import (
-    Action,
-    Admission,
     Arbitrator,
-    Backfill,
-    Binpack,
     Config,
-    DependsOn,
-    Enqueue,
     Koordinator,
-    Plugin,
-    Reserve,
-    Scoring,
     Tenancy,
-    Tier,
     Topology,
     default_scheduler_name,
     scheduler_names,
@@ -34,25 +24,13 @@ from enbloc.config.model import (
 )
 from enbloc.config.reading import ConfigError, parse
 from enbloc.config.rendering import render
-from enbloc.config.values import Problem
 
 __all__ = [
-    "Action",
-    "Admission",
     "Arbitrator",
-    "Backfill",
-    "Binpack",
     "Config",
     "ConfigError",
-    "DependsOn",
-    "Enqueue",
     "Koordinator",
-    "Plugin",
-    "Problem",
-    "Reserve",
-    "Scoring",
     "Tenancy",
-    "Tier",
     "Topology",
     "default_scheduler_name",
     "parse",

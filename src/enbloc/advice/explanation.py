@@ -21,7 +21,7 @@ from enbloc.advice.sources import recreated_by_top
 from enbloc.advice.start_assumption import assumption
 from enbloc.advice.trials import Trials
 from enbloc.api.events import first_seen, last_seen
-from enbloc.api.kinds import kind_id
+from enbloc.api.kinds import by_kind, kind_id
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, key_of, name_of, namespace_of, owner_key
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.config import Config, default_scheduler_name, scheduler_names
@@ -59,10 +59,7 @@ def explain(
     """`name`: NAMESPACE/NAME of a gang, of its object or Job, of a pod, or of an object that makes pods; a name alone
     is of namespace `default`. `None`: there is nothing of that name."""
     config = with_names_in_use(config, objects)
-    lists: dict[str, list[Obj]] = {}
-    for obj in objects:
-        lists.setdefault(kind_id(obj), []).append(obj)
-    overview = read_overview(lists, config)
+    overview = read_overview(by_kind(objects), config)
     wanted = name if "/" in name else f"default/{name}"
     row = find(overview, wanted) or find(overview, _gang_below(objects, overview, wanted))
     if row is None:
@@ -98,10 +95,7 @@ def _can_start(scheduler: Scheduler) -> str:
 
 def nearest_gang(objects: Sequence[Obj], config: Config, name: str) -> str:
     """The gang, or the object or pod of one, whose name is most like a name that nothing has; empty: none is."""
-    lists: dict[str, list[Obj]] = {}
-    for obj in objects:
-        lists.setdefault(kind_id(obj), []).append(obj)
-    overview = read_overview(lists, config)
+    overview = read_overview(by_kind(objects), config)
     known = {*(row.gang for row in overview.gangs), *overview.aliases}
     wanted = name if "/" in name else f"default/{name}"
     return next(iter(difflib.get_close_matches(wanted, sorted(known), n=1, cutoff=0.75)), "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,6 +80,14 @@ def kind_id(obj: Obj) -> str:
     api_version: str = obj["apiVersion"]
     group, slash, _ = api_version.partition("/")
     return f"{obj['kind']}.{group}" if slash else obj["kind"]
+
+
+def by_kind(objects: Iterable[Obj]) -> dict[str, list[Obj]]:
+    """The objects by the id of their kind."""
+    found: dict[str, list[Obj]] = {}
+    for obj in objects:
+        found.setdefault(kind_id(obj), []).append(obj)
+    return found
 
 
 def ref_of(obj: Obj) -> Ref:

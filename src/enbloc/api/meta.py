@@ -170,6 +170,11 @@ def controller_reference(obj: Obj) -> dict[str, Any]:
     }
 
 
+def owned_metadata(owner: Obj, name: str, **more: Any) -> dict[str, Any]:
+    """The metadata of an object that `owner` controls, in its namespace."""
+    return {"name": name, "namespace": namespace_of(owner), **more, "ownerReferences": [controller_reference(owner)]}
+
+
 def is_terminating(obj: Obj) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
 
@@ -181,6 +186,12 @@ def condition_of(obj: Obj, kind: str) -> dict[str, Any] | None:
             found: dict[str, Any] = condition
             return found
     return None
+
+
+def holds(obj: Obj, kind: str) -> dict[str, Any] | None:
+    """The status condition of that type if it is True."""
+    found = condition_of(obj, kind)
+    return found if found is not None and found.get("status") == "True" else None
 
 
 def number_in(text: str | None) -> int | None:

@@ -98,7 +98,7 @@ class GroupKind(Protocol):
     @property
     def other_kinds(self) -> frozenset[str]:
         """Kinds besides pods on which the status depends."""
-        ...
+        return frozenset()
 
     def group_of(self, pod: Obj) -> str:
         """The name of the group that a pod belongs to; empty if to none of this kind."""
@@ -106,7 +106,7 @@ class GroupKind(Protocol):
 
     def observe_other(self, event: WatchEvent) -> Key | None:
         """An object of `other_kinds` changed; returns the group whose status may follow."""
-        ...
+        return None
 
     def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         """The fields that the group's status should have."""

@@ -25,7 +25,6 @@ from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refuse
 from enbloc.config import Tenancy
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import waves
-from enbloc.controllers.batches import Batches
 from enbloc.controllers.commands import (
     JOB,
     Commands,
@@ -50,7 +49,7 @@ from enbloc.controllers.lifecycle import has_policies, restarts_whole_job, runs_
 from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, first_action
 from enbloc.controllers.plan import current_plan
 from enbloc.controllers.retry import Retries, is_superseded
-from enbloc.controllers.timers import Timers
+from enbloc.controllers.timers import Batches, Timers
 from enbloc.faults import Faults
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from enbloc.api import koordinator, volcano
-from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference, labels_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, owned_metadata, uid_of
 from enbloc.api.writes import Patch
 from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_annotations
 from enbloc.controllers.merge_diff import difference
@@ -23,11 +23,7 @@ COPIED: Final = (
 
 
 def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Obj:
-    metadata: dict[str, Any] = {
-        "name": plan.group_name,
-        "namespace": plan.namespace,
-        "ownerReferences": [controller_reference(plan.obj)],
-    }
+    metadata = owned_metadata(plan.obj, plan.group_name)
     annotations = preserved_annotations(plan) | _wave_annotations(plan, begun)
     if annotations:
         metadata["annotations"] = annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from enbloc.api.meta import Obj, controller_reference
+from enbloc.api.meta import Obj, owned_metadata
 from enbloc.controllers.job_roles import JobPlan, Role
 
 
@@ -64,8 +64,7 @@ def env_name(role: str) -> str:
 
 def owned(plan: JobPlan, api_version: str, kind: str, name: str, **body: Any) -> Obj:
     """An object owned by the job."""
-    metadata = {"name": name, "namespace": plan.namespace, "ownerReferences": [controller_reference(plan.obj)]}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+    return {"apiVersion": api_version, "kind": kind, "metadata": owned_metadata(plan.obj, name), **body}
 
 
 class PodPatch:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, annotations_of, is_terminating, labels_of, name_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, is_terminating, labels_of, name_of, number_in, uid_of
 
 TERMINATING = "Terminating"
 RUN = "enbloc.dev/run"
@@ -58,12 +58,12 @@ def member_of(pod: Obj) -> JobPod:
         index=int(index) if index.isascii() and index.isdecimal() else -1,
         phase=phase,
         ready=phase == "Running" and not _is_unready(status),
-        version=_number(annotations.get(volcano.JOB_VERSION)),
+        version=number_in(annotations.get(volcano.JOB_VERSION)) or 0,
         exit_code=_exit_code(status),
         restarts=sum(container.get("restartCount") or 0 for container in status.get("containerStatuses") or ()),
         created=pod["metadata"].get("creationTimestamp") or "",
         status_phase=status.get("phase") or "Pending",
-        run=_number(annotations.get(RUN)),
+        run=number_in(annotations.get(RUN)) or 0,
         finished_at=_end(status),
         evicted_at=annotations.get(EVICTED_AT) or "",
         is_deleted_by_us=DELETED in annotations,
@@ -92,10 +92,6 @@ def _exit_code(status: dict[str, Any]) -> int:
 def _is_unready(status: dict[str, Any]) -> bool:
     conditions = status.get("conditions") or ()
     return any(condition.get("type") == "Ready" and condition.get("status") != "True" for condition in conditions)
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdecimal() else 0
 
 
 class PodCounts:

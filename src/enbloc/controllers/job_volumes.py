@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enbloc.api.meta import Obj, controller_reference
+from enbloc.api.meta import Obj, owned_metadata
 from enbloc.controllers.job_plugin import PodPatch
 from enbloc.controllers.job_roles import JobPlan
 
@@ -18,11 +18,7 @@ def new_claims(plan: JobPlan) -> list[Obj]:
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": {
-                "name": claim_name(plan, position),
-                "namespace": plan.namespace,
-                "ownerReferences": [controller_reference(plan.obj)],
-            },
+            "metadata": owned_metadata(plan.obj, claim_name(plan, position)),
             "spec": volume.volume_claim,
         }
         for position, volume in enumerate(plan.spec.volumes or ())

@@ -10,8 +10,7 @@ from typing import Any
 from enbloc.api import kai, kubernetes, volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
-from enbloc.api.writes import WatchEvent
-from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
+from enbloc.controllers.group_status import SCHEDULED, GroupKind, GroupMembers, GroupStatus
 from enbloc.gangs.kai import minimum_of
 from enbloc.gangs.koordinator import gang_name
 
@@ -20,18 +19,14 @@ def controller() -> GroupStatus:
     return GroupStatus(KaiGroups())
 
 
-class KaiGroups:
+class KaiGroups(GroupKind):
     kind = kai.POD_GROUP
-    other_kinds: frozenset[str] = frozenset()
 
     def group_of(self, pod: Obj) -> str:
         """The PodGroup that a pod names, unless its gang is one of another dialect."""
         name = kai.group_name_of(pod)
         others = name and (volcano.group_name_of(pod) or gang_name(pod) or kubernetes.group_name_of(pod))
         return "" if others else name
-
-    def observe_other(self, event: WatchEvent) -> Key | None:
-        return None
 
     def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         return {

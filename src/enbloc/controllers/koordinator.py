@@ -7,8 +7,7 @@ from typing import Any
 
 from enbloc.api import koordinator, volcano
 from enbloc.api.meta import Obj
-from enbloc.api.writes import WatchEvent
-from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
+from enbloc.controllers.group_status import SCHEDULED, GroupKind, GroupMembers, GroupStatus
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
 
@@ -20,20 +19,16 @@ def controller() -> GroupStatus:
     return GroupStatus(KoordinatorGroups())
 
 
-class KoordinatorGroups:
+class KoordinatorGroups(GroupKind):
     """Also the base of scheduler-plugins' groups, which differ in kind and phases."""
 
     kind = koordinator.POD_GROUP
-    other_kinds: frozenset[str] = frozenset()
     phases: Sequence[str] = PHASES
 
     def group_of(self, pod: Obj) -> str:
         """The PodGroup that a pod names, unless it belongs to a Volcano PodGroup: then that is its gang."""
         name = gang_name(pod)
         return "" if name and volcano.group_name_of(pod) else name
-
-    def observe_other(self, event: WatchEvent) -> Key | None:
-        return None
 
     def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         wanted = _end(group, members) or self.phase(group, members)

@@ -7,10 +7,9 @@ from typing import Any
 
 from enbloc.api import kubernetes, volcano
 from enbloc.api.kubernetes import INITIALLY_SCHEDULED, SCHEDULED
-from enbloc.api.meta import Obj, condition_of
-from enbloc.api.writes import WatchEvent
+from enbloc.api.meta import Obj, condition_of, holds
 from enbloc.controllers.group_status import SCHEDULED as POD_SCHEDULED
-from enbloc.controllers.group_status import GroupMembers, GroupStatus, Key
+from enbloc.controllers.group_status import GroupKind, GroupMembers, GroupStatus
 from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.koordinator import gang_name
 from enbloc.listing import plural
@@ -21,24 +20,18 @@ def controller() -> GroupStatus:
     return GroupStatus(KubernetesGroups())
 
 
-class KubernetesGroups:
+class KubernetesGroups(GroupKind):
     kind = kubernetes.POD_GROUP
-    other_kinds: frozenset[str] = frozenset()
 
     def group_of(self, pod: Obj) -> str:
         """The PodGroup that a pod names, unless its gang is one of another dialect."""
         name = kubernetes.group_name_of(pod)
         return "" if name and (volcano.group_name_of(pod) or gang_name(pod)) else name
 
-    def observe_other(self, event: WatchEvent) -> Key | None:
-        return None
-
     def status(self, group: Obj, members: GroupMembers, now_ns: int) -> dict[str, Any]:
         count = members.count(POD_SCHEDULED, "Running", "Succeeded")
         scheduled = count >= _minimum(group)
-        initially = condition_of(group, INITIALLY_SCHEDULED)
-        once = scheduled or (initially is not None and initially.get("status") == "True")
-        wanted = {INITIALLY_SCHEDULED: once}
+        wanted = {INITIALLY_SCHEDULED: scheduled or holds(group, INITIALLY_SCHEDULED) is not None}
         if group["apiVersion"].endswith("/v1alpha2"):
             wanted[SCHEDULED] = scheduled
         conditions = (group.get("status") or {}).get("conditions") or []
@@ -63,9 +56,7 @@ def _condition(group: Obj, kind: str, holds: bool, count: int, now_ns: int) -> d
 
 def _why(group: Obj, text: str) -> tuple[str, str]:
     """Why the minimum is not scheduled: as the scheduler's condition says, else the numbers alone."""
-    waits = condition_of(group, UNSCHEDULABLE)
-    if waits is None or waits.get("status") != "True":
-        return "Unschedulable", text
+    waits = holds(group, UNSCHEDULABLE) or {}
     return waits.get("reason") or "Unschedulable", waits.get("message") or text
 
 

@@ -17,7 +17,6 @@ from enbloc.api.writes import Create, Delete, EmitEvent, Patch, Refused, WatchEv
 from enbloc.config import Tenancy
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import queuejob_phase as phases
-from enbloc.controllers.batches import Batches
 from enbloc.controllers.foreign_jobs import ForeignJobs
 from enbloc.controllers.guarded import guarded
 from enbloc.controllers.plan import current_plan
@@ -32,7 +31,7 @@ from enbloc.controllers.queuejob_order import (
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
 from enbloc.controllers.queuejob_pods import QueueJobPod, member_of, new_pod, new_spec, spec_patch
 from enbloc.controllers.retry import Retries, is_superseded
-from enbloc.controllers.timers import Timers
+from enbloc.controllers.timers import Batches, Timers
 from enbloc.faults import Faults
 from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.priority_classes import PRIORITY_CLASS

@@ -12,9 +12,10 @@ from enbloc.api.meta import (
     Ref,
     annotations_of,
     condition_of,
-    controller_reference,
     is_terminating,
     name_of,
+    number_in,
+    owned_metadata,
     uid_of,
 )
 from enbloc.api.reasons import PendingReason
@@ -64,7 +65,6 @@ def member_of(pod: Obj) -> QueueJobPod:
     phase = status.get("phase") or "Pending"
     scheduled = condition_of(pod, "PodScheduled") or {}
     refused = scheduled.get("status") == "False" and scheduled.get("reason") != PendingReason.SCHEDULING_GATED
-    attempt = annotations.get(ATTEMPT) or ""
     return QueueJobPod(
         name=name_of(pod),
         uid=uid_of(pod),
@@ -72,7 +72,7 @@ def member_of(pod: Obj) -> QueueJobPod:
         terminating=is_terminating(pod),
         unschedulable=phase == "Pending" and refused and not pod["spec"].get("nodeName"),
         template_hash=annotations.get(TEMPLATE_HASH) or "",
-        attempt=int(attempt) if attempt.isascii() and attempt.isdecimal() and len(attempt) < 10 else 0,
+        attempt=number_in(annotations.get(ATTEMPT)) or 0,
         ended_ns=_ended_ns(pod, status) if phase == "Failed" else 0,
     )
 
@@ -114,13 +114,7 @@ def new_pod(plan: QueueJobPlan, slot: Slot, attempt: int) -> Obj:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": slot.name,
-            "namespace": plan.namespace,
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [controller_reference(plan.obj)],
-        },
+        "metadata": owned_metadata(plan.obj, slot.name, labels=labels, annotations=annotations),
         "spec": spec,
     }
 
@@ -130,12 +124,7 @@ def new_spec(plan: QueueJobPlan) -> Obj:
     return {
         "apiVersion": arbitrator.API_VERSION,
         "kind": "SchedulingSpec",
-        "metadata": {
-            "name": plan.name,
-            "namespace": plan.namespace,
-            "annotations": {volcano.QUEUE_NAME: _queue_of(plan)},
-            "ownerReferences": [controller_reference(plan.obj)],
-        },
+        "metadata": owned_metadata(plan.obj, plan.name, annotations={volcano.QUEUE_NAME: _queue_of(plan)}),
         "spec": _scheduling(plan),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, condition_of, controller_key, key_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, controller_key, holds, key_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupMembers, GroupStatus, Key
 from enbloc.controllers.job_states import FINISHED
@@ -94,8 +94,7 @@ class VolcanoGroups:
 def _could_not_be_placed(group: Obj) -> bool:
     """Whether the scheduler says that an attempt to place the others failed. Members that do not exist yet, or that
     something else keeps waiting, were not attempted."""
-    waits = condition_of(group, UNSCHEDULABLE) or {}
-    return waits.get("status") == "True" and waits.get("reason") in TRIED
+    return (holds(group, UNSCHEDULABLE) or {}).get("reason") in TRIED
 
 
 def _with_attempted(group: Obj, now_ns: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from enbloc.api.meta import Obj, condition_of
+from enbloc.api.meta import Obj, holds
 from enbloc.api.reasons import PendingReason
 from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.units import format_timestamp
@@ -36,8 +36,8 @@ def wait_condition(job: Obj, group: Obj | None, refused: str = "", now_ns: int =
         times = [one.get("lastTransitionTime") for one in known if one.get("reason") in (None, reason)]
         said = {"reason": reason, "message": refused, "lastTransitionTime": (times or [format_timestamp(now_ns)])[0]}
         return [{"type": UNSCHEDULABLE, "status": "True", **said}]
-    waits = condition_of(group, UNSCHEDULABLE)
-    if waits is None or waits.get("status") != "True":
+    waits = holds(group, UNSCHEDULABLE)
+    if waits is None:
         return []
     return [{"type": UNSCHEDULABLE, "status": "True"} | {key: waits[key] for key in _COPIED if waits.get(key)}]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, holds, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Koordinator
 from enbloc.gangs import topology
@@ -203,8 +203,7 @@ class Kubernetes(DeclaredGroups):
 
 def _started(group: Obj) -> bool:
     """Whether its minimum was bound once: later pods are scheduled one by one."""
-    raw = condition_of(group, kubernetes.INITIALLY_SCHEDULED)
-    return raw is not None and raw.get("status") == "True"
+    return holds(group, kubernetes.INITIALLY_SCHEDULED) is not None
 
 
 def _minimum(spec: kubernetes.PodGroupSpec) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, condition_of, controller_of, name_of
+from enbloc.api.meta import Obj, controller_of, holds, name_of
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.model import GangSpec
@@ -47,7 +47,7 @@ def state_of(gang: GangState, pods: Counter[str], members: Sequence[Obj], group:
 
 def _waits(group: Obj | None) -> bool:
     """Whether the gang's object says so."""
-    return ((condition_of(group, UNSCHEDULABLE) if group else None) or {}).get("status") == "True"
+    return group is not None and holds(group, UNSCHEDULABLE) is not None
 
 
 def _phase_of(job: Obj | None) -> str:

@@ -20,6 +20,7 @@ from enbloc.api.meta import (
     annotations_of,
     condition_of,
     controller_of,
+    holds,
     is_terminating,
     key_of,
     labels_of,
@@ -339,8 +340,8 @@ _OF_API_SERVER: Final = "Scheduling is blocked due to non-empty scheduling gates
 def _waiting_condition(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
     """The condition that says why: on the gang's object, else on its first pod that waits, of its minimum if it may."""
     if obj is not None:
-        condition = condition_of(obj, "Unschedulable")
-        if condition is not None and condition.get("status") == "True":
+        condition = holds(obj, "Unschedulable")
+        if condition is not None:
             return condition
     of_surplus = None
     for pod in sorted(pods, key=name_of):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api import arbitrator, volcano, workloads
-from enbloc.api.kinds import kind_id
+from enbloc.api.kinds import by_kind, kind_id
 from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
 from enbloc.gangs import hints
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
@@ -87,13 +87,9 @@ def _times(value: Any) -> Iterator[int]:
 
 def expected_run_times(objects: Iterable[Obj]) -> dict[str, str]:
     """By UID of a pod or Job that says no run time: `enbloc.dev/expected-duration`, its own or its gang's."""
-    found: dict[str, str] = {}
-    by_kind: dict[str, list[Obj]] = {}
-    for obj in objects:
-        by_kind.setdefault(kind_id(obj), []).append(obj)
-        if kind_id(obj) in _TIMED_JOBS and (text := _expected(obj)):
-            found[uid_of(obj)] = text
-    reading = Reading({kind: by_kind.get(kind, []) for kind in GANG_KINDS})
+    lists = by_kind(objects)
+    found = {uid_of(obj): text for kind in _TIMED_JOBS for obj in lists.get(kind, ()) if (text := _expected(obj))}
+    reading = Reading({kind: lists.get(kind, []) for kind in GANG_KINDS})
     times = {task.uid: task.run_time_ns for task in reading.state.tasks.values()}
     return found | {uid: format_duration(nanos) for uid, nanos in times.items() if nanos is not None}
 

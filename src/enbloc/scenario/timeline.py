@@ -17,7 +17,7 @@ import msgspec
 
 from enbloc.api.kinds import kind_id
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, controller_of, holds, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
@@ -276,12 +276,11 @@ def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
     if node and not facts.node:
         facts.node = node
         yield "bound", node, ""
-    disruption = condition_of(pod, "DisruptionTarget")
-    evicted = disruption is not None and disruption.get("status") == "True"
-    if disruption is not None and evicted and not facts.evicted:
+    disruption = holds(pod, "DisruptionTarget")
+    if disruption is not None and not facts.evicted:
         parts = (disruption.get("reason"), disruption.get("message"))
         yield "evicted", node, ": ".join(part for part in parts if part)
-    facts.evicted = evicted
+    facts.evicted = disruption is not None
     phase = status.get("phase") or ""
     if phase != facts.phase:
         facts.phase = phase

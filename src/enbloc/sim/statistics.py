@@ -13,7 +13,7 @@ from typing import Any, Final
 from enbloc.api.arbitrator import SCHEDULING_SPEC
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import kind_id, view
-from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, condition_of, holds, name_of, namespace_of, uid_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
@@ -218,8 +218,8 @@ class Statistics:
 
     def _note_why(self, key: GangKey) -> None:
         obj = self._registry.object(key)
-        condition = condition_of(obj, "Unschedulable") if obj is not None else None
-        if condition is None or condition.get("status") != "True":
+        condition = holds(obj, "Unschedulable") if obj is not None else None
+        if condition is None:
             return
         spec = self._registry.spec(key)
         if spec is not None:
@@ -245,7 +245,7 @@ class Statistics:
                 self._why_of_pods[pod.key] = pod.why
         phase = (obj.get("status") or {}).get("phase")
         gone = event.type == "DELETED"
-        if pod.node and not pod.evicted and (condition_of(obj, "DisruptionTarget") or {}).get("status") == "True":
+        if pod.node and not pod.evicted and holds(obj, "DisruptionTarget"):
             self._evicted(pod, now_ns)
         if (gone or phase in ("Succeeded", "Failed")) and not pod.ended:
             self._ended(pod, phase or "", now_ns)

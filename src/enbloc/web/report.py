@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.api.kinds import kind_id
+from enbloc.api.kinds import by_kind
 from enbloc.api.meta import Obj
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.core.why.cause import Cause, cause_of
@@ -33,9 +33,7 @@ def report_page(answer: Mapping[str, Any], title: str) -> str:
 
 
 def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
-    objects: dict[str, list[Obj]] = {}
-    for obj in answer["objects"]:
-        objects.setdefault(kind_id(obj), []).append(obj)
+    objects = by_kind(answer["objects"])
     reading = Reading(objects)
     overview = overview_of(reading)
     model = dashboard_model(reading, overview, answer["end"], {})

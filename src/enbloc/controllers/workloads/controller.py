@@ -16,10 +16,9 @@ from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Obj, controller_key, is_terminating, key_of, name_of, namespace_of, uid_of
 from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import Create, EmitEvent, Refused, WatchEvent, Write
-from enbloc.controllers.batches import Batches
 from enbloc.controllers.guarded import guarded
 from enbloc.controllers.retry import Retries, is_superseded
-from enbloc.controllers.timers import Timers
+from enbloc.controllers.timers import Batches, Timers
 from enbloc.controllers.workloads import cron_job, daemon_set, deployment, job, replica_set, stateful_set
 from enbloc.controllers.workloads.owned import Outcome, Surroundings, event
 from enbloc.controllers.workloads.pod_state import is_finished

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from enbloc.api import workloads
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, condition_of, controller_reference, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, holds, name_of, namespace_of, owned_metadata, uid_of
 from enbloc.api.workloads import CronJobSpec
 from enbloc.api.writes import Create, Write
 from enbloc.controllers.workloads.cron import Schedule
@@ -29,7 +29,7 @@ def sync(owner: Obj, owned: list[Obj], around: Surroundings, now_ns: int) -> Out
         return Outcome(writes)
     active = [job for job in owned if not _ended(job)]
     status: dict[str, Any] = {"active": [_reference(job) for job in sorted(active, key=name_of)] or None}
-    ends = [dig(job, "status", "completionTime") for job in owned if _has(job, "Complete")]
+    ends = [dig(job, "status", "completionTime") for job in owned if holds(job, "Complete")]
     last_success = max([*ends, dig(owner, "status", "lastSuccessfulTime")], key=instant_of)
     if last_success:
         status["lastSuccessfulTime"] = last_success
@@ -86,23 +86,15 @@ def _name(owner: Obj, at_ns: int) -> str:
 def _job(owner: Obj, name: str, at_ns: int) -> Obj:
     template = owner["spec"]["jobTemplate"]
     given = template.get("metadata") or {}
-    metadata: dict[str, Any] = {
-        "name": name,
-        "namespace": namespace_of(owner),
-        "annotations": {**(given.get("annotations") or {}), SCHEDULED_AT: format_timestamp(at_ns)},
-        "ownerReferences": [controller_reference(owner)],
-    }
+    annotations = {**(given.get("annotations") or {}), SCHEDULED_AT: format_timestamp(at_ns)}
+    metadata = owned_metadata(owner, name, annotations=annotations)
     if given.get("labels"):
         metadata["labels"] = given["labels"]
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}
 
 
-def _has(job: Obj, kind: str) -> bool:
-    return (condition_of(job, kind) or {}).get("status") == "True"
-
-
 def _ended(job: Obj) -> bool:
-    return _has(job, "Complete") or _has(job, "Failed")
+    return bool(holds(job, "Complete") or holds(job, "Failed"))
 
 
 def _reference(job: Obj) -> dict[str, Any]:
@@ -118,7 +110,7 @@ def _reference(job: Obj) -> dict[str, Any]:
 def _forgotten(owned: list[Obj], kind: str, limit: int) -> list[Write]:
     """The oldest ended Jobs beyond the history that is kept."""
     ended = sorted(
-        (job for job in owned if _has(job, kind)),
+        (job for job in owned if holds(job, kind)),
         key=lambda job: (instant_of(dig(job, "status", "startTime")), name_of(job)),
     )
     return [delete(job) for job in ended[: max(len(ended) - limit, 0)]]

@@ -105,11 +105,7 @@ def _node_of(pod: Obj) -> str:
 
 
 def _fill(daemons: Daemons) -> list[Write]:
-    return [
-        _new(daemons, node)
-        for node in daemons.wanted
-        if not any(not is_terminating(pod) for pod in daemons.on(node)) and not daemons.on(node)
-    ]
+    return [_new(daemons, node) for node in daemons.wanted if not daemons.on(node)]
 
 
 def _remove(daemons: Daemons) -> list[Write]:

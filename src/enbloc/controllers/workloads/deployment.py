@@ -8,7 +8,7 @@ import msgspec
 
 from enbloc.api import workloads
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, annotations_of, controller_reference, name_of, namespace_of
+from enbloc.api.meta import Obj, annotations_of, name_of, number_in, owned_metadata
 from enbloc.api.workloads import DeploymentSpec
 from enbloc.api.writes import Create, Patch, Write
 from enbloc.controllers.workloads import deployment_status, pod_state
@@ -95,8 +95,7 @@ def _plain(template: dict[str, Any]) -> Any:
 
 
 def _number(one: Obj, key: str) -> int:
-    text = annotations_of(one).get(PREFIX + key) or ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+    return number_in(annotations_of(one).get(PREFIX + key)) or 0
 
 
 def _size(one: Obj) -> Size:
@@ -188,12 +187,7 @@ def _new_set(rollout: Rollout) -> list[Write]:
     made: Obj = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "metadata": {
-            "name": name,
-            "namespace": namespace_of(owner),
-            "labels": labels,
-            "ownerReferences": [controller_reference(owner)],
-        },
+        "metadata": owned_metadata(owner, name, labels=labels),
         "spec": {
             "replicas": replicas,
             "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **marked}},

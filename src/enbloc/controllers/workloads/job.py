@@ -10,10 +10,10 @@ import msgspec
 
 from enbloc.api import workloads
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, condition_of, is_terminating, name_of
+from enbloc.api.meta import Obj, condition_of, holds, is_terminating, name_of
 from enbloc.api.workloads import JobSpec, JobStatus
 from enbloc.api.writes import Write
-from enbloc.controllers.batches import BATCH
+from enbloc.controllers.timers import BATCH
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.job_counts import Counts, count, index_of, is_tracked, release
 from enbloc.controllers.workloads.job_pod_group import group_name, group_writes
@@ -102,18 +102,13 @@ def released(pods: Iterable[Obj]) -> list[Write]:
 
 
 def _end_condition(owner: Obj) -> dict[str, Any] | None:
-    for kind in ("Complete", "Failed"):
-        found = condition_of(owner, kind)
-        if found is not None and found.get("status") == "True":
-            return found
-    return None
+    return holds(owner, "Complete") or holds(owner, "Failed")
 
 
 def _end(run: Run) -> End | None:
     """How the Job ends, as soon as that is certain."""
     for target, kind in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
-        known = condition_of(run.owner, target)
-        if known is not None and known.get("status") == "True":
+        if (known := holds(run.owner, target)) is not None:
             return End(kind, known.get("reason") or "", known.get("message") or "")
     spec, counts = run.spec, run.counts
     if counts.failed > spec.backoff_limit or _restarted_too_often(run):
@@ -180,7 +175,7 @@ def _suspended(run: Run) -> Outcome:
     made = condition(run.owner, "Suspended", "True", "JobSuspended", "Job suspended", run.at)
     fields = {**_fields(run), "startTime": None, "conditions": with_conditions(run.owner, made)}
     writes: list[Write] = [*run.counts.releases, *_deleted(run.active)]
-    if (condition_of(run.owner, "Suspended") or {}).get("status") != "True":
+    if not holds(run.owner, "Suspended"):
         writes.append(event(run.owner, "Suspended", "Job suspended", COMPONENT))
     return Outcome([*writes, *status_patch(run.owner, fields)])
 
@@ -188,8 +183,7 @@ def _suspended(run: Run) -> Outcome:
 def _run(run: Run) -> Outcome:
     fields = _fields(run)
     writes: list[Write] = [*run.counts.releases]
-    known = condition_of(run.owner, "Suspended")
-    if known is not None and known.get("status") == "True":
+    if holds(run.owner, "Suspended"):
         made = condition(run.owner, "Suspended", "False", "JobResumed", "Job resumed", run.at)
         fields["conditions"] = with_conditions(run.owner, made)
         fields["startTime"] = run.at

@@ -14,7 +14,7 @@ import msgspec
 
 from enbloc.api import workloads
 from enbloc.api.kinds import ref_of
-from enbloc.api.meta import Obj, annotations_of, is_terminating, uid_of
+from enbloc.api.meta import Obj, annotations_of, is_terminating, number_in, uid_of
 from enbloc.api.workloads import JobSpec, JobStatus
 from enbloc.api.writes import Patch
 from enbloc.controllers.workloads.pod_state import phase_of
@@ -87,8 +87,7 @@ def release(pod: Obj) -> Patch:
 
 
 def index_of(pod: Obj) -> int | None:
-    text = annotations_of(pod).get(workloads.COMPLETION_INDEX) or ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    return number_in(annotations_of(pod).get(workloads.COMPLETION_INDEX))
 
 
 def _newly_completed(spec: JobSpec, pods: Iterable[Obj]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import KINDS
-from enbloc.api.meta import Obj, controller_reference, is_terminating, name_of, namespace_of
+from enbloc.api.meta import Obj, is_terminating, name_of, owned_metadata
 from enbloc.api.workloads import JobSpec
 from enbloc.api.writes import Create, Write
 from enbloc.controllers.workloads.owned import dig, patch
@@ -29,11 +29,7 @@ def group_writes(owner: Obj, spec: JobSpec, owned: Iterable[Obj]) -> list[Write]
     wanted = _spec(owner, spec)
     known = next((one for one in owned if one["kind"] == "PodGroup"), None)
     if known is None:
-        metadata = {
-            "name": group_name(owner),
-            "namespace": namespace_of(owner),
-            "ownerReferences": [controller_reference(owner)],
-        }
+        metadata = owned_metadata(owner, group_name(owner))
         api_version = KINDS[kubernetes.POD_GROUP].api_version
         return [Create({"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": wanted})]
     if is_terminating(known) or dig(known, "spec", "schedulingPolicy") == wanted["schedulingPolicy"]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, holds, is_terminating, name_of
 from enbloc.units import SECOND, instant_of
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -26,8 +26,7 @@ def is_active(pod: Obj) -> bool:
 
 
 def is_ready(pod: Obj) -> bool:
-    ready = condition_of(pod, "Ready")
-    return ready is not None and ready.get("status") == "True" and not is_terminating(pod)
+    return holds(pod, "Ready") is not None and not is_terminating(pod)
 
 
 def available_at(pod: Obj, min_ready_s: int) -> int | None:

@@ -8,7 +8,7 @@ from enbloc.api import workloads
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, labels_of, name_of
 from enbloc.api.writes import Write
-from enbloc.controllers.batches import BATCH
+from enbloc.controllers.timers import BATCH
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.owned import Outcome, Surroundings, delete, new_pod, status_patch
 

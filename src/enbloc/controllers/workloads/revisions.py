@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api.meta import Obj, controller_reference, name_of, namespace_of
+from enbloc.api.meta import Obj, name_of, owned_metadata
 from enbloc.api.writes import Create, Write
 from enbloc.controllers.workloads.owned import delete, dig, patch, short_hash, without_empty
 
@@ -40,12 +40,7 @@ def revisions_of(owner: Obj, known: list[Obj]) -> Revisions:
     made = {
         "apiVersion": "apps/v1",
         "kind": KIND,
-        "metadata": {
-            "name": name,
-            "namespace": namespace_of(owner),
-            "labels": labels,
-            "ownerReferences": [controller_reference(owner)],
-        },
+        "metadata": owned_metadata(owner, name, labels=labels),
         "data": {"spec": {"template": {**template, "$patch": "replace"}}},
         "revision": highest + 1,
     }

@@ -12,7 +12,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, is_terminating, labels_of, name_of, namespace_of
 from enbloc.api.workloads import StatefulSetSpec
 from enbloc.api.writes import Create, Write
-from enbloc.controllers.batches import BATCH
+from enbloc.controllers.timers import BATCH
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.owned import (
     Outcome,

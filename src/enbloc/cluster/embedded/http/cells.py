@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from enbloc.api import events
-from enbloc.api.meta import Obj, condition_of, controller_of, is_terminating, labels_of
+from enbloc.api.meta import Obj, condition_of, controller_of, holds, is_terminating, labels_of
 from enbloc.cluster.embedded.http.selectors import selector_text
 from enbloc.units import SECOND, parse_timestamp
 
@@ -151,10 +151,7 @@ def min_member(group: Obj, now_ns: int) -> int:
 
 
 def unschedulable_message(group: Obj, now_ns: int) -> str:
-    condition = condition_of(group, "Unschedulable")
-    if condition is None or condition.get("status") != "True":
-        return NONE
-    return text(condition.get("message"), NONE)
+    return text((holds(group, "Unschedulable") or {}).get("message"), NONE)
 
 
 # -- workloads
@@ -187,8 +184,7 @@ def node_selector(obj: Obj, now_ns: int) -> str:
 
 def job_status(job: Obj, now_ns: int) -> str:
     for kind in ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"):
-        found = condition_of(job, kind)
-        if found is not None and found.get("status") == "True":
+        if holds(job, kind):
             return kind
     return "Terminating" if is_terminating(job) else "Running"
 

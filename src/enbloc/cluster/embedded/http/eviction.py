@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from enbloc.api import core
 from enbloc.api.kinds import view
-from enbloc.api.meta import Fault, Obj, condition_of, is_terminating, labels_of, name_of, selector_of
+from enbloc.api.meta import Fault, Obj, is_terminating, labels_of, name_of, selector_of
 from enbloc.cluster.embedded.api.pods import POD, is_finished
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.status import refusal
+from enbloc.controllers.workloads.pod_state import is_ready
 from enbloc.units import Selector
 
 BUDGET = "PodDisruptionBudget.policy"
@@ -26,9 +27,9 @@ def check_budgets(store: Store, pod: Obj) -> None:
         covered = [
             one for one in store.list(POD, namespace)[0] if selector.matches(labels_of(one)) and not is_finished(one)
         ]
-        healthy = sum(1 for one in covered if _is_healthy(one))
+        healthy = sum(1 for one in covered if is_ready(one))
         needed = _needed(spec, len(covered))
-        if healthy - (1 if _is_healthy(pod) else 0) < needed:
+        if healthy - (1 if is_ready(pod) else 0) < needed:
             message = f"The disruption budget {name_of(budget)} needs {needed} healthy pods and has {healthy} currently"
             raise refusal(
                 429,
@@ -46,11 +47,6 @@ def _budgets(store: Store, namespace: str) -> Iterator[tuple[Obj, core.PodDisrup
             continue  # an invalid selector selects nothing
         if selector is not None:
             yield budget, spec, selector
-
-
-def _is_healthy(pod: Obj) -> bool:
-    ready = condition_of(pod, "Ready")
-    return ready is not None and ready.get("status") == "True" and not is_terminating(pod)
 
 
 def _needed(spec: core.PodDisruptionBudgetSpec, total: int) -> int:

@@ -79,6 +79,11 @@ def _go_together(state: State, one: Task, other: Task) -> bool:
     return part_of(one) == part_of(other)
 
 
+def _kind(state: State, task: Task) -> Hashable:
+    """Tasks of a gang with one answer, where none of them is placed: they may use the same rows, for as long (R8)."""
+    return (task.cls.id, part_of(task), task.run_time_ns if state.timed else None)
+
+
 class Placer:
     """Finds rows for runs of tasks within what queues and constraints allow."""
 
@@ -332,12 +337,12 @@ def _lacking(
     unplaced = Unplaced()
     of_rest = Unplaced()
     short = remaining.short
-    refused: dict[tuple[int, Hashable], Refusal] = {}
+    refused: dict[Hashable, Refusal] = {}
 
     def place(run: Sequence[Task], count: int, of_total: bool) -> int:
-        """At most one task of a class is found not to fit: the others are not tried."""
+        """At most one task of a kind is found not to fit: the others are not tried."""
         nonlocal short
-        kind = (run[0].cls.id, part_of(run[0]))
+        kind = _kind(placer.state, run[0])
         placed = 0 if kind in refused else placer.place(transaction, run, count, constraints)
         if of_total:
             short -= placed
@@ -380,7 +385,7 @@ def one_by_one(
     if tasks and PlacementRequest(gang, tasks).is_constrained:
         constraints, together = within_pins(placer.state, gang, tasks, constraints)
     unplaced = Unplaced()
-    refused: dict[int, Refusal] = {}
+    refused: dict[Hashable, Refusal] = {}
     missing_of_first = 0
 
     def place(run: Sequence[Task], count: int, of_total: bool) -> int:
@@ -388,9 +393,9 @@ def one_by_one(
         placed = placer.place(transaction, run, count, constraints)
         if placed < count:
             missing_of_first = missing_of_first or count - placed
-            cls = run[0].cls.id
-            refused[cls] = refused.get(cls) or placer.refusal(run[placed], count - placed, constraints)
-            unplaced.add(run[placed:count], refused[cls])
+            kind = _kind(placer.state, run[0])
+            refused[kind] = refused.get(kind) or placer.refusal(run[placed], count - placed, constraints)
+            unplaced.add(run[placed:count], refused[kind])
         return placed
 
     request = PlacementRequest(gang, rest=tasks, short=len(tasks) if most is None else most)

@@ -244,7 +244,7 @@ class GreedyPlan:
         """Spares the victims that still have room where they are, the most disruptive first."""
         nodes = self._state.nodes
         planned = self._planned
-        ending = {task.gang.key for unit in planned.units if unit.whole_gang for task in unit.tasks}
+        ending = {key for unit in planned.units for key in unit.ending}
         for unit in sorted(sorted(planned.units, key=order_key), key=disruption, reverse=True):
             if not unit.whole_gang and unit.key in ending:
                 continue  # the rest of its gang is evicted too

@@ -75,8 +75,7 @@ class PlannedEvictions:
 
     def _surplus_of(self, unit: Victims) -> list[Task]:
         """The surplus members, evicted so far, of gangs that go as a whole."""
-        keys = {task.gang.key for task in unit.tasks} if unit.whole_gang else set()
-        others = (other for other in (*self.units, *self._assumed) if not other.whole_gang and other.key in keys)
+        others = (one for one in (*self.units, *self._assumed) if not one.whole_gang and one.key in unit.ending)
         return [task for other in others for task in other.tasks]
 
     def _allows_before_another(self, unit: Victims) -> bool:
@@ -143,18 +142,15 @@ class PlannedEvictions:
                 self._rows[task.uid] = rows[task.node]
 
     def closed_units(self) -> list[Victims]:
-        """The units, where a gang that ends includes its surplus members that were evicted before."""
+        """The units, where one that ends gangs includes surplus members of theirs that were evicted before."""
         singles: dict[GangKey, list[Task]] = {}
         for unit in self.units:
             if not unit.whole_gang:
                 singles.setdefault(unit.key, []).extend(unit.tasks)
         found: list[Victims] = []
         for unit in self.units:
-            if unit.whole_gang and singles:
-                keys = dict.fromkeys(task.gang.key for task in unit.tasks)
-                earlier = [task for key in keys for task in singles.get(key, ())]
-                unit = unit._replace(tasks=[*earlier, *unit.tasks])
-            found.append(unit)
+            earlier = [task for key in unit.ending for task in singles.get(key, ())]
+            found.append(unit._replace(tasks=[*earlier, *unit.tasks]))
         return found
 
     @property

@@ -29,6 +29,8 @@ class Victims(NamedTuple):
     """The place of its queue and priority in the order in which victims are taken (P1)."""
     skips: int = 0
     """How many surplus members of its gang come before it in eviction order (O2 in reverse)."""
+    ending: Sequence[GangKey] = ()
+    """The gangs that end with it, those too of which nothing is left but surplus that was evicted before."""
 
     @property
     def key(self) -> GangKey:
@@ -200,7 +202,8 @@ class VictimCandidates:
         members = [task for mate in mates for task in mate.tasks.values() if task.status is TaskStatus.BOUND]
         if not all(map(self._may_evict, members)):
             return None
-        return Victims(members, whole_gang=True, rank=max(self._ranks[cell] for cell in cells))
+        ending = [mate.key for mate in self._starting.mates(gang)]
+        return Victims(members, whole_gang=True, rank=max(self._ranks[cell] for cell in cells), ending=ending)
 
     def _may_evict(self, task: Task) -> bool:
         return is_evictable(task, self._evictions.immunity) and self._evictions.may_go(task)

@@ -68,6 +68,16 @@ def serve(world: World, gang: Gang, action: str) -> None:
     lower = r5_lower_claims(world, unit) if action == "preempt" else []
     if lower and r5_release_claims(world, unit, lower):
         return
+    lost = not gang["satisfied"] and any(minima.g7_replacements(world, one) for one in unit)
+    if not make_room(world, unit, action, lower) and lost:
+        world["one_lost"] = True
+        make_room(world, unit, action, lower)
+        world["one_lost"] = False
+
+
+def make_room(world: World, unit: list[Gang], action: str, lower: list[Released]) -> bool:
+    """For the minima of all and what they have lost; or, as lost members are replaced one by one (G7), for the first of
+    these alone, if that is asked for."""
     held = [one["key"] for one in unit if groups.slots_held(world, one)]
     with r5_released(world, lower):
         plan = p1_plan(world, unit, action, last=not held)
@@ -81,6 +91,7 @@ def serve(world: World, gang: Gang, action: str) -> None:
                 plan["held"] = held
     if plan is not None:
         carry_out(world, unit, plan, action, lower)
+    return plan is not None
 
 
 def has_claim(world: World, gang: Gang, *kinds: str) -> bool:

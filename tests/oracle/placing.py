@@ -138,10 +138,11 @@ def open_nodes(world: World, trial: Trial, gang: Gang, task: Task) -> list[dict[
 
 
 def best_node(world: World, trial: Trial, gang: Gang, task: Task, among: Collection[str] | None = None) -> str | None:
-    """Of the nodes with room the one of the highest score; the first in rank of equal ones."""
+    """Of the nodes with room the one of the highest score; the first in rank of equal ones. Which members made up
+    the total of a gang that was packed is free, and so is where it has the others."""
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
         return None
-    freely = world.get("awaited_freely") or world.get("shadow")
+    freely = world.get("awaited_freely") or world.get("shadow") or gang["key"] in world["packed"]
     hint = bound_or_held(world) if freely else {}
     free = conservative.r8_free_for(world, trial, task)
     nodes = [
@@ -695,6 +696,8 @@ def decide(world: World, trial: Trial, gangs: list[Gang], *, commits: bool) -> N
     for gang in gangs:
         if not any(task["gang"] == gang["key"] for task, _ in trial["new"]) and not commits:
             continue
+        if trial.get("packed"):
+            world["packed"].add(gang["key"])
         world["memory"]["tried"][gang["key"]] = True
         if commits:
             minima.remember_bound(world, gang)

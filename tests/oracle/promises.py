@@ -238,6 +238,8 @@ def place_needs(world: World, trial: dict[str, Any], unit: list[Gang]) -> bool:
             tasks = evictable.wanted_at_most(world, gang)
             return bool(tasks) and placing.one_by_one(world, trial, gang, tasks[:1]) is None
         lost = minima.g7_replacements(world, gang)
+        if lost and world.get("one_lost"):
+            return placing.one_by_one(world, trial, gang, lost[:1]) is None
         if placing.one_by_one(world, trial, gang, lost) is not None:
             return False
         if minima.g4_missing(world, gang):

@@ -33,6 +33,7 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
         "leaving": set(),
         "reasons": {},
         "served": [],
+        "packed": set(),
         "put_off": set(),
         "put_off_for": {},
         "first_starts": {},

@@ -129,9 +129,9 @@ def t2_room(world: World, trial: Trial, part: Part, task: Task, names: Names) ->
 def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) -> Iterator[Names]:
     """Sets of nodes in which a part would be together, in the order of T2: the lowest common level, counted from the
     preferred one up; the fewest domains of the preferred level; the largest of them has the least room, then the second
-    largest; then the fuller domains, of equally full ones those with less free; then names. Nodes outside of every
-    domain of the preferred level come last in their level. `least`: of how many tasks of each class there must be
-    room."""
+    largest; then the fuller domains, of equally full ones those with less free; then names. Domains without room come
+    last in their level, and after them nodes outside of every domain of the preferred level. `least`: of how many tasks
+    of each class there must be room."""
     levels, lowest = part["levels"], part["preferred"]
     preferred = levels[lowest]["domains"]
     classes = t2_classes(part)
@@ -176,7 +176,7 @@ def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) ->
             if is_enough(chosen):
                 yield chosen
         if number < lowest:
-            for _, names in sorted(around, key=lambda one: key(one[1], one[0])):
+            for _, names in sorted(around, key=lambda one: (not size(one[1]), key(one[1], one[0]))):
                 if is_enough(names):
                     yield names
 
@@ -205,7 +205,7 @@ def t2_sets(preferred: dict[str, Domain], around: list[Any], pinned: list[str], 
             for chosen in itertools.combinations(free, count):
                 sizes = [keys[one][0] for one in chosen]
                 nodes = frozenset().union(*(members(preferred, one) for one in (*chosen, *fixed)))
-                found.append(((count, sizes, [keys[one][1:] for one in chosen]), nodes))
+                found.append(((count, sizes == [0], sizes, [keys[one][1:] for one in chosen]), nodes))
     return [nodes for _, nodes in sorted(found, key=lambda one: one[0])]
 
 

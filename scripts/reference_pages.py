@@ -1,5 +1,5 @@
 """Writes the pages of docs/ that are generated: the commands, the config, the examples of docs/reasons.md, and the
-tables of docs/compatibility.md, docs/job-states.md and docs/metrics.md.
+tables of docs/compatibility.md, docs/gang-phases.md, docs/job-states.md and docs/metrics.md.
 
     .venv/bin/python scripts/reference_pages.py
 
@@ -21,6 +21,7 @@ from enbloc.api.reasons import PendingReason
 from enbloc.cli.main import cli as commands
 from enbloc.config import parse, render
 from enbloc.controllers.job_states import JOB_ACTIONS, STATES
+from enbloc.engine.core.tables.phase import ALLOWS
 from enbloc.gangs.compatibility import FIELDS
 from enbloc.gangs.constraints import Effect
 
@@ -57,6 +58,7 @@ def pages() -> dict[str, str]:
         "reasons.md": examples(),
         "compatibility.md": compatibility(),
         "job-states.md": job_states(),
+        "gang-phases.md": gang_phases(),
         "metrics.md": metrics(),
     }
     return {"cli.md": cli(), "config.md": config(), **{name: _with_part(name, text) for name, text in parts.items()}}
@@ -126,6 +128,17 @@ def job_states() -> str:
     for state in STATES.values():
         cells = [state.by_action.get(action) or "–" for action in JOB_ACTIONS]
         lines.append(f"| {state.phase} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def gang_phases() -> str:
+    lines = ["```mermaid", "stateDiagram-v2"]
+    lines += [f"    {one} --> {to}: {when}" for one, allows in ALLOWS.items() for to, when in allows.next.items()]
+    lines += ["```", "", "| phase | what it means | its tasks are placed | may claim room | what says why it waits |"]
+    lines += ["|---|---|---|---|---|"]
+    for one, allows in ALLOWS.items():
+        claims = "yes" if allows.may_claim else "no"
+        lines.append(f"| {one} | {allows.means} | {allows.attempted} | {claims} | {allows.says_why} |")
     return "\n".join(lines) + "\n"
 
 

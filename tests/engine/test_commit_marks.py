@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.core.tables.commit_marks import covers, mark_of
-from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.engine.core.tables.commit_marks import Minima, covers, mark_of
 
 
-def gang(minimum: int, **minima: int) -> GangSpec:
-    return GangSpec(GangKey("volcano", "ns", "g"), "ns/g", 0, minimum, minima)
+def gang(total: int, **by_role: int) -> Minima:
+    return Minima(total, by_role)
 
 
 def test_as_it_is_written() -> None:
@@ -59,18 +58,19 @@ gangs = st.builds(
 
 
 @given(gangs)
-def test_g11_a_mark_covers_the_gang_it_was_written_for(spec: GangSpec) -> None:
+def test_g11_a_mark_covers_the_gang_it_was_written_for(minima: Minima) -> None:
     """Whatever its roles are called: a PodGroup's may be called anything."""
-    assert covers(mark_of(spec), spec)
+    assert covers(mark_of(minima), minima)
 
 
 @given(gangs, st.data())
-def test_g7_a_raised_minimum_has_to_be_earned_anew(spec: GangSpec, data: st.DataObject) -> None:
-    assert not covers(mark_of(spec), gang(spec.minimum + 1, **spec.minima))
-    raised = data.draw(st.sampled_from(["new", *spec.minima]))
-    assert not covers(mark_of(spec), gang(spec.minimum, **{**spec.minima, raised: spec.minima.get(raised, 0) + 1}))
+def test_g7_a_raised_minimum_has_to_be_earned_anew(minima: Minima, data: st.DataObject) -> None:
+    assert not covers(mark_of(minima), gang(minima.total + 1, **minima.by_role))
+    raised = data.draw(st.sampled_from(["new", *minima.by_role]))
+    more = {**minima.by_role, raised: minima.by_role.get(raised, 0) + 1}
+    assert not covers(mark_of(minima), gang(minima.total, **more))
 
 
 @given(st.text(), gangs)
-def test_any_text_is_a_mark_or_none(text: str, spec: GangSpec) -> None:
-    covers(text, spec)
+def test_any_text_is_a_mark_or_none(text: str, minima: Minima) -> None:
+    covers(text, minima)

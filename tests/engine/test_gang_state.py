@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from enbloc.api.meta import Ref
+from enbloc.engine.core.tables.commit_marks import Minima
+from enbloc.engine.core.tables.need import choices, members_of
 from enbloc.engine.core.tables.tasks import TaskStatus, pending_tasks
+from enbloc.gangs.gang_tree import Vertex
 from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangStatus
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
@@ -33,17 +36,17 @@ OBJECT = Ref("PodGroup.scheduling.volcano.sh", "ns", "g")
 )
 def test_d3_the_minima_are_those_of_the_present_wave(ran: str, behind: str, minima: dict[str, int]) -> None:
     made = gang(7, {"a": 1, "b": 2, "c": 4}, ran=ran, behind=behind)
-    assert made.minima() == minima
-    assert made.short_of({}) == sum(minima.values())
-    assert made.short_of(dict.fromkeys("abc", 1)) == sum(minima.values()) - len(minima)
-    assert made.missing() == minima
+    assert made.need.minima == minima
+    assert made.need.short_of({}) == sum(minima.values())
+    assert made.need.short_of(dict.fromkeys("abc", 1)) == sum(minima.values()) - len(minima)
+    assert made.need.missing == minima
 
 
 def test_d3_pods_of_other_waves_do_not_make_up_for_missing_ones() -> None:
     made = gang(4, {"a": 1, "b": 2}, behind="b", pending={"a": 1, "b": 9})
-    assert made.missing() == {"": 1}  # the total of the present wave is 2
+    assert made.need.missing == {"": 1}  # the total of the present wave is 2
     made.ran, made.behind = frozenset("a"), frozenset()
-    assert made.missing() == {}
+    assert made.need.missing == {}
 
 
 # ---- what is missing, and whether all is there
@@ -62,27 +65,23 @@ def test_d3_pods_of_other_waves_do_not_make_up_for_missing_ones() -> None:
     ],
 )
 def test_g4_members_that_are_missing_by_role_and_in_all(counts: dict[str, Any], missing: dict[str, int]) -> None:
-    assert gang(4, MINIMA, **counts).missing() == missing
+    assert gang(4, MINIMA, **counts).need.missing == missing
 
 
 @pytest.mark.parametrize(
-    ("counts", "ready", "complete"),
+    ("counts", "ready"),
     [
-        ({}, False, False),
-        ({"occupied": {"m": 1, "w": 2}}, False, False),
-        ({"occupied": {"m": 1, "w": 2, "x": 1}}, True, True),
-        ({"occupied": {"w": 4}}, False, False),
-        ({"occupied": {"m": 1, "w": 2}, "held": {"w": 1}}, False, True),
-        ({"held": {"m": 2, "w": 2}}, False, True),
-        ({"held": {"m": 3, "w": 1}}, False, False),
-        ({"occupied": {"m": 1, "w": 3}, "pending": {"w": 2}}, True, True),
+        ({}, False),
+        ({"occupied": {"m": 1, "w": 2}}, False),
+        ({"occupied": {"m": 1, "w": 2, "x": 1}}, True),
+        ({"occupied": {"w": 4}}, False),
+        ({"occupied": {"m": 1, "w": 2}, "held": {"w": 1}}, False),
+        ({"held": {"m": 2, "w": 2}}, False),
+        ({"occupied": {"m": 1, "w": 3}, "pending": {"w": 2}}, True),
     ],
 )
-def test_m4_ready_by_what_is_bound_complete_by_what_is_held_too(
-    counts: dict[str, Any], ready: bool, complete: bool
-) -> None:
-    made = gang(4, MINIMA, **counts)
-    assert (made.ready(), made.complete()) == (ready, complete)
+def test_m4_ready_by_what_is_bound_not_by_what_is_held(counts: dict[str, Any], ready: bool) -> None:
+    assert gang(4, MINIMA, **counts).need.ready is ready
 
 
 @pytest.mark.parametrize(
@@ -100,33 +99,34 @@ def test_k9_only_waiting_pods_count_once_the_minimum_was_met(
     given: dict[str, Any] = {"match_policy": ONLY_WAITING, "pending": {"w": 1}, **fields}
     made = gang(3, occupied={"w": 3}, held={"w": 1}, **given)
     assert made.only_waiting is only_waiting
-    assert (made.found_by_role(), made.found("w"), made.total_found) == (found, found["w"], found["w"])
-    assert made.ready() is ready
+    assert (made.need.found, made.total_found) == (found, found["w"])
+    assert made.need.ready is ready
 
 
 @pytest.mark.parametrize(("minimum", "minima", "ready"), [(0, {}, True), (0, {"w": 1}, False), (1, {}, False)])
 def test_k9_with_a_minimum_of_0_all_that_waits_is_surplus(minimum: int, minima: dict[str, int], ready: bool) -> None:
     made = gang(minimum, minima, match_policy=ONLY_WAITING, covered="3", pending={"w": 1}, occupied={"w": 1})
-    assert made.ready() is ready
+    assert made.need.ready is ready
 
 
 # ---- sub-groups
 
 
 def test_t0_a_choice_of_sub_groups_sets_minima_and_total() -> None:
-    made = gang(3, {"a": 3}, total=2)
+    tree = Vertex("", 1, (Vertex("a", 3), Vertex("b", 1)))
+    made = gang(3, {"a": 3}, total=2, tree=tree, pending={"a": 3, "b": 1})
+    first, second = choices(made, made.spec)
+    assert (first, second) == (Minima(3, {"a": 3}), Minima(2, {"b": 1}))
     version = made.version
-    made.choose({"a": 3})
+    made.choose(first)
     assert made.version == version
-    made.choose({"b": 1})
-    assert (made.spec.minima, made.spec.minimum, made.version) == ({"b": 1}, 2, version + 1)
-    made.choose({"b": 2, "c": 2})
-    assert made.spec.minimum == 4
+    made.choose(second)
+    assert (made.minima, made.version) == (second, version + 1)
 
 
 def test_t0_members_exist_whether_they_are_placed_or_wait() -> None:
     made = gang(1, pending={"a": 2}, occupied={"a": 1, "b": 1}, held={"c": 1}, covered="1;a=1")
-    members = made.members()
+    members = members_of(made)
     assert members == ({"a": 3, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, {"a": 1})
 
 

@@ -151,9 +151,9 @@ class Watcher(Overseer):
             elif each["spec"].get("nodeName") and phase != "Failed":
                 left[GangRegistry().member(each).role] += 1
         counts = left + done
-        enough = counts.total() >= gang.spec.minimum
+        enough = counts.total() >= gang.minima.total
         enough = enough and all(counts[role] >= least for role, least in gang.spec.minima.items())
-        assert enough or not left, f"P1: {key} was left with {dict(left)} of {gang.spec.minimum} {gang.spec.minima}"
+        assert enough or not left, f"P1: {key} was left with {dict(left)} of {gang.minima.total} {gang.spec.minima}"
 
     def at_rest(self) -> None:
         """P1: a gang that evicted pods starts when they are gone, at the latest."""

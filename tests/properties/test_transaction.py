@@ -66,7 +66,7 @@ def check_rollback(direct: DirectScheduler, data: st.DataObject) -> None:
         match data.draw(st.sampled_from(["minima", "one by one", "by hand"])):
             case "minima":
                 request = request_of(gang)
-                if gang.missing() or request.short > len(request.rest):
+                if gang.need.missing or request.short > len(request.rest):
                     continue
                 transaction = Transaction(placer.state)
                 story = attempt(placer, [request], transaction, UNCONSTRAINED)

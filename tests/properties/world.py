@@ -83,10 +83,10 @@ class Overseer:
         if not mark:
             self.open[gang] = write.name
             return pod
-        spec = self.engine.state.gangs[gang].spec
+        minima = self.engine.state.gangs[gang].minima
         known = self.committed.setdefault(gang, set())
         whole = not missing(self.store, gang, self.engine)
-        assert whole or any(covers(each, spec) for each in known), f"I1: {gang} was committed without its minima"
+        assert whole or any(covers(each, minima) for each in known), f"I1: {gang} was committed without its minima"
         assert whole or gang not in self.open, f"I1: {gang} was begun again"
         self.open.pop(gang, None)
         known.add(mark)
@@ -94,7 +94,7 @@ class Overseer:
             if mate.key in self.open:
                 assert not missing(self.store, mate.key, self.engine), f"I1: {mate} was committed without its minima"
                 del self.open[mate.key]
-                self.committed.setdefault(mate.key, set()).add(mark_of(mate.spec))
+                self.committed.setdefault(mate.key, set()).add(mark_of(mate.minima))
         return pod
 
     def cycle_ended(self) -> None:
@@ -131,7 +131,7 @@ def missing(store: Store, gang: GangKey, engine: Engine) -> dict[str, int]:
     if gang.dialect == "arbitrator":
         spec = {"minMember": least_of_spec(store, gang)}
     if gang.dialect == "koordinator":
-        spec = {"minMember": engine.state.gangs[gang].spec.minimum}
+        spec = {"minMember": engine.state.gangs[gang].minima.total}
     occupied: Counter[str] = Counter()
     for pod in members(store, gang):
         ended = pod["status"].get("phase") if "status" in pod else ""
@@ -314,7 +314,7 @@ def seen(engine: Engine) -> dict[str, Any]:
             if queue.exists
         },
         "gangs": {
-            gang.key: (_lasting(gang), gang.priority, gang.satisfied, gang.missing(), sorted(gang.tasks))
+            gang.key: (_lasting(gang), gang.priority, gang.satisfied, gang.need.missing, sorted(gang.tasks))
             for gang in sorted(state.gangs.values(), key=lambda gang: gang.key)
             if gang.spec.object is not None or any(task.ours or task.node for task in gang.tasks.values())
         },

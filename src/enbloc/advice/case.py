@@ -79,14 +79,14 @@ class Case:
     def shape(self) -> str:
         """Equal for gangs of one queue and priority that ask for the same and wait for the same reason."""
         pods = {role: requests_of(spec) | _placement(spec) for role, spec in self.roles.items()}
-        minima = {"": self.gang.spec.minimum, **self.gang.spec.minima}
+        minima = {"": self.gang.minima.total, **self.gang.minima.by_role}
         kind = (self.namespace, self.gang.spec.queue, self.gang.priority, str(self.why.reason), self.why.missing)
         return json.dumps([*kind, minima, pods], sort_keys=True, default=str)
 
     def needs(self, role: str) -> int:
         """How many pods of a role its minimum lacks."""
         missing = self.why.missing
-        return missing.get(role) or missing.get("") or self.gang.spec.minima.get(role) or self.gang.spec.minimum
+        return missing.get(role) or missing.get("") or self.gang.minima.by_role.get(role) or self.gang.minima.total
 
     @cached_property
     def nodes(self) -> list[Obj]:

@@ -127,7 +127,7 @@ def engine_of(simulation: Simulation) -> Engine:
 def has_started(engine: Engine, title: str) -> bool:
     """Whether the minima of a gang are placed."""
     return any(
-        gang.spec.title == title and gang.total_occupied > 0 and gang.ready() for gang in engine.state.gangs.values()
+        gang.spec.title == title and gang.total_occupied > 0 and gang.need.ready for gang in engine.state.gangs.values()
     )
 
 

@@ -39,8 +39,8 @@ def state_of(gang: GangState, pods: Counter[str], members: Sequence[Obj], group:
     if _phase_of(job) in _JOB_FAILED:
         return FAILED
     if status.finished or (pods["succeeded"] + pods["failed"] and not alive and not pods["waiting"]):
-        return FAILED if pods["failed"] and pods["succeeded"] < max(gang.spec.minimum, 1) else FINISHED
-    if alive and (gang.ready() or not (pods["waiting"] or status.evicted or _waits(group))):
+        return FAILED if pods["failed"] and pods["succeeded"] < max(gang.minima.total, 1) else FINISHED
+    if alive and (gang.need.ready or not (pods["waiting"] or status.evicted or _waits(group))):
         return CRASH_LOOP if any(map(_crashes, members)) else RUNNING  # it started, whatever it has lost since
     return PREEMPTED if status.evicted else WAITING
 

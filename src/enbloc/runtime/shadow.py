@@ -100,7 +100,7 @@ class Shadow:
             if key in self._already:
                 continue
             bound = sum(task.status in _REALLY_BOUND for task in gang.tasks.values())
-            if first and bound and bound >= gang.spec.minimum:
+            if first and bound and bound >= gang.minima.total:
                 self._already.add(key)
                 continue
             self._note(key, gang, bound, now_ns)
@@ -115,7 +115,7 @@ class Shadow:
                 self._histories.pop(next(iter(self._histories)))
         if history.started_ns is not None:
             return
-        if bound >= max(gang.spec.minimum, 1):
+        if bound >= max(gang.minima.total, 1):
             history.started_ns = now_ns
             self._end_half(key, history, now_ns)
         elif bound:

@@ -23,8 +23,8 @@ MOST_CREATED = 20
 
 def fewer(case: Case) -> Candidates:
     """The highest lower minimum that helps: first by the pods that did not fit, then by halves."""
-    least, most = 1, case.gang.spec.minimum - 1
-    guess = case.gang.spec.minimum - sum(case.why.missing.values())
+    least, most = 1, case.gang.minima.total - 1
+    guess = case.gang.minima.total - sum(case.why.missing.values())
     if guess in range(least, most + 1):
         change = _with_minimum(case, guess)
         if change is None or (yield change):
@@ -40,7 +40,7 @@ def fewer(case: Case) -> Candidates:
 def _with_minimum(case: Case, count: int) -> Change | None:
     if case.job is not None:
         return _job_with(case, case.job, count)
-    own, was = case.own, case.gang.spec.minimum
+    own, was = case.own, case.gang.minima.total
     if own is not None and kind_id(own) == volcano.POD_GROUP:
         body: dict[str, Any] = {"minMember": count}
         if (own.get("spec") or {}).get("minTaskMember"):
@@ -64,7 +64,7 @@ def _pods_with(case: Case, count: int) -> Change | None:
     found = [pod for pod in pods if pod is not None and key in annotations_of(pod)]
     if not found or len(found) < len(pods):
         return None
-    text = f"lower {key} from {case.gang.spec.minimum} to {count}"
+    text = f"lower {key} from {case.gang.minima.total} to {count}"
     return Change(text, tuple(patch(pod, {"metadata": {"annotations": {key: str(count)}}}) for pod in found))
 
 

@@ -152,7 +152,7 @@ def _counts(case: Case, room: Mapping[str, int]) -> tuple[int, int] | None:
         fit = min((room.get(name, 0) // nanos for name, nanos in requests_of(spec).items()), default=110)
         if fit <= 0:
             return None
-        minimum = case.gang.spec.minima.get(role) or case.gang.spec.minimum
+        minimum = case.gang.minima.by_role.get(role) or case.gang.minima.total
         least += -(-min(case.needs(role), minimum) // fit)
         most += -(-minimum // fit)
     if case.why.reason is not PendingReason.UNSCHEDULABLE:

@@ -67,9 +67,9 @@ def raised(case: Case) -> Candidates:
 def _needed(case: Case) -> dict[str, int]:
     """What its minimum still requests, in nano-units."""
     total: dict[str, int] = {}
-    missing = case.gang.spec.minima or {"": case.gang.spec.minimum}
+    missing = case.gang.minima.by_role or {"": case.gang.minima.total}
     for role, spec in case.roles.items():
-        count = missing.get(role, case.gang.spec.minimum) - case.gang.occupied.get(role, 0)
+        count = missing.get(role, case.gang.minima.total) - case.gang.occupied.get(role, 0)
         for name, nanos in requests_of(spec).items():
             total[name] = total.get(name, 0) + max(count, 0) * nanos
     return total

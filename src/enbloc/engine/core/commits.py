@@ -10,6 +10,7 @@ from enbloc.engine.core.placement.request import waits_for
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.units import STARTED, Unit, Units, bound_by_role, mark_left, minima_are_bound
 from enbloc.engine.core.tables.commit_marks import covered_roles, covers, covers_mark, is_cut_off, mark_of, merged
+from enbloc.engine.core.tables.need import choices
 from enbloc.engine.core.tables.tasks import OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 from enbloc.engine.decisions import Marked
 from enbloc.gangs.model import ONCE_SATISFIED
@@ -25,23 +26,23 @@ def update_satisfied(state: State, gang: GangState, unit: Unit) -> None:
     gang.covered = "" if none_started else _earned_mark(gang, unit)
     _choose(gang)
     spec = gang.spec
-    covered = covers(gang.covered, spec)
+    covered = covers(gang.covered, gang.minima)
     gang.satisfied = covered and spec.match_policy == ONCE_SATISFIED
     gang.ran = gang.behind = frozenset()
     if spec.waves and not covered:
-        gang.ran = covered_roles(gang.covered, spec)
-        left = [spec.wave_of.get(role, 0) for role in spec.minima if role not in gang.ran]
+        gang.ran = covered_roles(gang.covered, gang.minima)
+        left = [spec.wave_of.get(role, 0) for role in gang.minima.by_role if role not in gang.ran]
         gang.behind = frozenset(
-            role for role in spec.minima if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
+            role for role in gang.minima.by_role if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
         )
-    if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group or _has_lost_its_object(gang)):
+    if gang.covered and (spec.object is not None or gang.minima.total > 1 or spec.group or _has_lost_its_object(gang)):
         state.unmarked[gang.key] = gang  # unless a pod carries the mark
 
 
 def _choose(gang: GangState) -> None:
     """T0: of several sub-groups those that were bound once, or have started, are the ones that count."""
     if gang.spec.tree is not None:
-        gang.choose(next(gang.choices()))
+        gang.choose(next(choices(gang, gang.spec)))
 
 
 def _has_lost_its_object(gang: GangState) -> bool:
@@ -59,32 +60,32 @@ def _earned_mark(gang: GangState, unit: Unit) -> str:
         best = _mark_of_started(gang)  # the mark of the decision is on a pod of another gang
     counts = len(unit.keys) == 1 or unit.met
     if counts and minima_are_bound(gang):
-        return mark_of(spec)
+        return mark_of(gang.minima)
     if not best and gang.status.started:  # its marked pod went while no scheduler ran
         best = _mark_of_started(gang)
-    elif unit.is_alone and spec.minimum <= 1 and not covers(best, spec) and _one_was_bound(gang):
-        return mark_of(spec)  # its mark was written for another gang that the pod belonged to meanwhile
+    elif unit.is_alone and gang.minima.total <= 1 and not covers(best, gang.minima) and _one_was_bound(gang):
+        return mark_of(gang.minima)  # its mark was written for another gang that the pod belonged to meanwhile
     return merged(best, _mark_of_bound_waves(gang)) if spec.waves and counts else best
 
 
 def _mark_of_bound_waves(gang: GangState) -> str:
     """The mark of the waves whose minima are bound now: those need no other (D3, G11)."""
-    spec, bound = gang.spec, bound_by_role(gang)
+    spec, minima, bound = gang.spec, gang.minima, bound_by_role(gang)
     waves: dict[int, list[str]] = {}
-    for role in spec.minima:
+    for role in minima.by_role:
         waves.setdefault(spec.wave_of.get(role, 0), []).append(role)
-    beside = sum(count for role, count in bound.items() if role not in spec.minima)
-    more = spec.minimum - sum(spec.minima.values())  # what the total needs beyond the minima of roles
+    beside = sum(count for role, count in bound.items() if role not in minima.by_role)
+    more = minima.total - sum(minima.by_role.values())  # what the total needs beyond the minima of roles
     met: set[str] = set()
     for roles in waves.values():
-        if all(bound.get(role, 0) >= spec.minima[role] for role in roles):
-            met.update(roles if sum(bound.get(r, 0) - spec.minima[r] for r in roles) + beside >= more else ())
-    return mark_of(spec, spec.minima.keys() - met) if met else ""
+        if all(bound.get(role, 0) >= minima.by_role[role] for role in roles):
+            met.update(roles if sum(bound.get(r, 0) - minima.by_role[r] for r in roles) + beside >= more else ())
+    return mark_of(minima, minima.by_role.keys() - met) if met else ""
 
 
 def _one_was_bound(gang: GangState) -> bool:
     """Whether a pod that the minimum counts has started, which shows that a minimum of 1 was bound once."""
-    minima = gang.spec.minima
+    minima = gang.minima.by_role
     return any(task.status in STARTED and (not minima or task.role in minima) for task in gang.tasks.values())
 
 
@@ -106,8 +107,8 @@ def _mark_of_started(gang: GangState) -> str:
     without a minimum of their own count no more than the pods that they have."""
     later = _never_bound(gang)
     if not later:
-        return mark_of(gang.spec)
-    return mark_of(gang.spec, later, sum(task.role not in later for task in gang.tasks.values()))
+        return mark_of(gang.minima)
+    return mark_of(gang.minima, later, sum(task.role not in later for task in gang.tasks.values()))
 
 
 def has_lost_members(gang: GangState) -> bool:
@@ -123,10 +124,10 @@ def has_lost_members(gang: GangState) -> bool:
     for task in gang.tasks.values():
         if task.status in OCCUPIED or task.created_ns <= first_ns:
             by_role[task.role] = by_role.get(task.role, 0) + 1
-    spec, later = gang.spec, _never_bound(gang)
-    total = spec.minimum - sum(n for role, n in spec.minima.items() if role in later)
+    minima, later = gang.minima, _never_bound(gang)
+    total = minima.total - sum(n for role, n in minima.by_role.items() if role in later)
     there = sum(count for role, count in by_role.items() if role not in later)
-    return there < total or any(by_role.get(role, 0) < n for role, n in spec.minima.items() if role not in later)
+    return there < total or any(by_role.get(role, 0) < n for role, n in minima.by_role.items() if role not in later)
 
 
 def mark_others(gang: GangState) -> list[Marked]:
@@ -172,7 +173,7 @@ class Commits(Feature):
     def _was_committed(self, gang: GangState) -> bool:
         """To a scheduler that starts: whether pods of its last decision are gone, among them the one with the mark. Of
         a decision that was cut off all pods exist."""
-        if covers(gang.covered, gang.spec):
+        if covers(gang.covered, gang.minima):
             return False
         if not gang.covered and has_lost_members(gang):
             return True

@@ -29,6 +29,7 @@ from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.state.units import Units
+from enbloc.engine.core.tables.commit_marks import Minima
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why import diagnosis
@@ -141,9 +142,10 @@ class Cycle:
         unit = self.units.of(gang)
         return [gang] if gang.satisfied or unit.is_alone else unit.to_start(self.order)
 
-    def asked(self, gang: GangState) -> PlacementRequest:
-        """What a gang needs to start, room for pods that do not exist yet among it (D5)."""
-        request, later = request_of(gang), self.features.later(gang)
+    def asked(self, gang: GangState, choice: Minima | None = None) -> PlacementRequest:
+        """What a gang needs to start, room for pods that do not exist yet among it (D5). `choice`: other minima than
+        those that count now (T0)."""
+        request, later = request_of(gang, choice=choice), self.features.later(gang)
         return request._replace(later=later) if later else request
 
     # ---- room that is kept for other gangs, and for the gang itself
@@ -242,5 +244,5 @@ class Cycle:
         self.decide(binding(self.state, gangs, placed, commits))
         for gang in gangs:
             self.features.post_bind(gang, commits=commits)
-            if commits or gang.ready():
+            if commits or gang.need.ready:
                 self.reporter.withdraw(gang)

@@ -168,7 +168,7 @@ class Intake(Feature):
             self._queue_tasks(gang, waiting)
         else:
             self._queues.remove(gang)
-            if gang.ready() or gang.satisfied:
+            if gang.need.ready or gang.satisfied:
                 self._reporter.withdraw(gang)
 
     def _why_held_back(self, gang: GangState, waiting: Sequence[Task]) -> Diagnosis | None:
@@ -255,7 +255,7 @@ class Intake(Feature):
         gang.assume(enqueued=True, enqueued_at_ns=self._now_ns, enqueued_by=reason)
         self._decide(Enqueue(gang.key, reason))
         self._features.enqueued(gang)
-        if gang.missing():
+        if gang.need.missing:
             self._state.touch(gang)  # its pods are created now: it is read when they exist
         else:
             self.read(gang)

@@ -70,7 +70,7 @@ class Obstacles:
             return None
         if not gang.status.enqueued:
             return None if self._units.of(gang).is_alone else diagnosis.not_enqueued_yet(gang)
-        if not gang.missing() or replacements(gang):
+        if not gang.need.missing or replacements(gang):
             return None
         if not gang.total_pending and not gang.total_held and self.lacks_nothing(gang):
             return None  # nor is it in the way of gangs that it started with

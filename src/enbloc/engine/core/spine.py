@@ -60,7 +60,7 @@ def attempt_unit(cycle: Cycle, gang: GangState, constraints: Constraints, *, dry
     own = cycle.features.attempt(cycle, gang, constraints, dry=dry)
     if own is not None:
         return own.failure
-    if is_placed_singly(gang):
+    if not gang.starts:
         return _place_singly(cycle, gang, constraints, dry)
     unit = cycle.units.of(gang)
     if not (unit.is_alone or cycle.obstacles.may_start(unit)):
@@ -112,6 +112,9 @@ def place_unit(
 
 def _bind(cycle: Cycle, unit: Unit, requests: Sequence[PlacementRequest], transaction: Transaction) -> None:
     gangs = [request.gang for request in requests]
+    for request in requests:
+        if request.choice is not None:
+            request.gang.choose(request.choice)
     held = [task for gang in gangs for task in held_tasks(gang)]
     for task in held:
         cycle.state.assume_held(task)
@@ -129,11 +132,6 @@ Singly = tuple[Sequence[Task], Sequence[Task], int]
 """Tasks that are placed as far as they fit, and tasks of which a number may make up the total."""
 
 
-def is_placed_singly(gang: GangState) -> bool:
-    """Whether its tasks are placed one by one: surplus, and replacements of lost members of a satisfied gang."""
-    return gang.satisfied or (gang.ready() and not gang.total_held)
-
-
 def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints, dry: bool) -> Diagnosis | None:
     transaction = Transaction(cycle.state)
     failure = try_singly(cycle, gang, asked_singly(gang), transaction, constraints)
@@ -148,7 +146,7 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints, dry: 
 
 def asked_singly(gang: GangState) -> Singly:
     first: Sequence[Task] = pending_tasks(gang)
-    if gang.ready():
+    if gang.need.ready:
         return first, (), 0
     request = request_of(gang, first)
     first = request.needed if request.needed or request.short else request.rest

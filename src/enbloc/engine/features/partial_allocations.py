@@ -19,7 +19,6 @@ from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import request_of
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
-from enbloc.engine.core.spine import is_placed_singly
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools, Ints
@@ -61,7 +60,7 @@ class PartialAllocations(Feature):
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
     ) -> bool:
         """It keeps what it can get. Asked last: no other way to start it was found."""
-        if gang.spec.keep_partial_allocation and not is_placed_singly(gang) and not gang.missing():
+        if gang.spec.keep_partial_allocation and gang.starts and not gang.need.missing:
             if cycle.units.of(gang).is_alone:
                 self._open.append((gang, _kept(cycle, gang, constraints), failure))
                 self._gangs[gang.key] = gang

@@ -12,8 +12,10 @@ from enbloc.engine.core.feature import Feature, Tried
 from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import PlacementRequest, request_of
-from enbloc.engine.core.spine import asked_singly, is_placed_singly, try_singly
+from enbloc.engine.core.spine import asked_singly, try_singly
 from enbloc.engine.core.state.transaction import Transaction
+from enbloc.engine.core.tables.need import choices as choices_of
+from enbloc.engine.core.tables.need import members_of, need_of
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -28,16 +30,13 @@ class SubGroups(Feature):
         gang = gangs[0]
         if gang.spec.tree is None or gang.total_found or not cycle.units.of(gang).is_alone:
             return
-        first = gang.spec.minima
-        for other in islice(gang.choices(), 1, None):
-            gang.choose(other)
-            if not gang.missing():
-                yield [cycle.asked(gang)]
-        gang.choose(first)
+        for minima in islice(choices_of(gang, gang.spec), 1, None):
+            if not need_of(gang, minima).missing:
+                yield [cycle.asked(gang, minima)]
 
     def attempt(self, cycle: Cycle, gang: GangState, constraints: Constraints, *, dry: bool) -> Tried | None:
         """Surplus. Which sub-groups start is decided when they are placed: dry, nothing is known."""
-        if gang.spec.tree is None or not is_placed_singly(gang):
+        if gang.spec.tree is None or gang.starts:
             return None
         return Tried(None if dry else _place_surplus(cycle, gang, constraints))
 
@@ -48,7 +47,7 @@ def _place_surplus(cycle: Cycle, gang: GangState, constraints: Constraints) -> D
     why: Diagnosis | None = None
     if short:
         rest = sub_groups(gang, rest).singles
-    elif not (first and not gang.ready() and request_of(gang).needed):
+    elif not (first and not gang.need.ready and request_of(gang).needed):
         whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
     transaction = Transaction(cycle.state)
     failure = try_singly(cycle, gang, (first, rest, short), transaction, constraints)
@@ -92,7 +91,7 @@ def sub_groups(gang: GangState, tasks: Sequence[Task]) -> Surplus:
     waiting: dict[str, list[Task]] = {}
     for task in tasks:
         waiting.setdefault(task.role, []).append(task)
-    members = gang.members()
+    members = members_of(gang)
     units = list(_units(tree, members, waiting))
     of_units = [task for unit in units for task in unit]
     minima = {leaf.name: leaf.minimum for leaf in leaves(tree)}

@@ -366,7 +366,7 @@ class ClaimRegistry(Feature):
             self._commits.update(gang)
         given_up = [one for gang in recorded for one in self._adopt(gang, now_ns)]
         for gang, kind in given_up:
-            if not gang.ready():
+            if not gang.need.ready:
                 self._end_of_group(gang, kind, Ending(kind.ended, _NO_LONGER_HOLDS))
         self._is_first_cycle = False
         for kind, policy in self._policies.items():

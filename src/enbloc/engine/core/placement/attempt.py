@@ -359,7 +359,7 @@ def _lacking(
 
 def _needs(request: PlacementRequest) -> Needs:
     """What the minima of a gang ask for; the members that are held for it are part of that."""
-    minima = request.gang.minima()
+    minima = request.need.minima
     of_minima = Counter(task.role for task in request.must)
     of_rest = Counter(task.role for task in request.rest)
     total = request.short

@@ -19,7 +19,7 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
         gang.key,
         decision_id([task.uid for task in placed]),
         tuple([Placement(task.namespace, task.name, task.uid, task.node) for task in placed]),
-        mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
+        mark_of(gang.minima, gang.behind) if commits or gang.need.ready else gang.covered,
         commits,
         tuple(one.key for one in gangs if one is not gang),
         volume_claims,

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from enbloc.engine.core.tables.commit_marks import Minima
+from enbloc.engine.core.tables.need import Need, need_of
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.gang_tree import leaves
 
@@ -28,6 +30,12 @@ class PlacementRequest(NamedTuple):
     """How many tasks of `rest` the total minimum still needs."""
     later: Sequence[Task] = ()
     """Placeholders for pods of later waves (D5)."""
+    choice: Minima | None = None
+    """Sub-groups that are tried in place of those that count now (T0)."""
+
+    @property
+    def need(self) -> Need:
+        return self.gang.need if self.choice is None else need_of(self.gang, self.choice)
 
     @property
     def must(self) -> list[Task]:
@@ -65,38 +73,38 @@ class PlacementRequest(NamedTuple):
         )
 
 
-def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> PlacementRequest:
+def request_of(
+    gang: GangState, pending: Sequence[Task] | None = None, *, choice: Minima | None = None
+) -> PlacementRequest:
     """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
     waiting = pending_tasks(gang) if pending is None else pending
-    placed, minima = gang.found_by_role(), gang.minima()
-    if gang.spec.tree is None and len(minima) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
-        (role, minimum), *_ = minima.items()
-        lacks = max(0, minimum - placed.get(role, 0))
+    need = gang.need if choice is None else need_of(gang, choice)
+    if gang.spec.tree is None and len(need.minima) == 1 and gang.pending.keys() == need.minima.keys():  # most gangs
+        (role, minimum), *_ = need.minima.items()
+        lacks = max(0, minimum - need.found.get(role, 0))
         first = waiting[:lacks]
-        return PlacementRequest(gang, first, waiting[lacks:], max(0, gang.short_of(placed) - len(first)))
-    lacking = {role: minimum - placed.get(role, 0) for role, minimum in minima.items()}
+        return PlacementRequest(gang, first, waiting[lacks:], max(0, need.short_of(need.found) - len(first)))
+    lacking = {role: minimum - need.found.get(role, 0) for role, minimum in need.minima.items()}
     needed: list[Task] = []
     rest: list[Task] = []
-    if gang.ran or gang.behind:  # without replacements for an earlier wave, and tasks of a later one
-        waiting = [task for task in waiting if gang.in_wave(task.role)]
+    if need.others:  # without replacements for an earlier wave, and tasks of a later one
+        waiting = [task for task in waiting if task.role not in need.others]
     for task in waiting:
-        role = task.role
-        lacks = lacking.get(role, 0)
-        if lacks > 0:
-            lacking[role] = lacks - 1
+        if lacking.get(task.role, 0) > 0:
+            lacking[task.role] -= 1
             needed.append(task)
         else:
             rest.append(task)
-    short = max(0, gang.short_of(placed) - len(needed))
+    short = max(0, need.short_of(need.found) - len(needed))
     if gang.spec.tree is not None and gang.satisfied:  # T0: a sub-group that has not started makes up no total
-        roles = {leaf.name for leaf in leaves(gang.spec.tree) if placed.get(leaf.name, 0) < leaf.minimum}
+        roles = {leaf.name for leaf in leaves(gang.spec.tree) if need.found.get(leaf.name, 0) < leaf.minimum}
         short = min(short, sum(task.role not in roles for task in rest))
-    return PlacementRequest(gang, needed, rest, short)
+    return PlacementRequest(gang, needed, rest, short, choice=choice)
 
 
 def surplus(gang: GangState) -> frozenset[str]:
     """UIDs of pending tasks that a gang that has not started does not need (E1); none where nothing is needed."""
-    if not gang.spec.minimum or gang.total_found + gang.total_pending <= gang.spec.minimum:
+    if not gang.minima.total or gang.total_found + gang.total_pending <= gang.minima.total:
         return frozenset()
     request = request_of(gang)
     return frozenset(task.uid for task in request.rest[request.short :])
@@ -105,8 +113,8 @@ def surplus(gang: GangState) -> frozenset[str]:
 def is_surplus(gang: GangState, request: PlacementRequest | None = None) -> bool:
     """G3: whether all that waits of a gang is beyond its minima. Lost members may not exist again yet: then it is,
     though a minimum is not met. `request`: what the gang still needs, if that is known."""
-    if gang.ready() or not gang.satisfied:
-        return gang.ready()
+    if gang.need.ready or not gang.satisfied:
+        return gang.need.ready
     asked = request_of(gang) if request is None else request
     return not asked.needed and not asked.short
 
@@ -115,7 +123,7 @@ def replacements(gang: GangState) -> list[Task]:
     """Pending tasks that replace lost members of an earlier, satisfied wave: ordinary pods now (G7, D3)."""
     if not gang.ran:
         return []
-    lacking = {role: gang.spec.minima[role] - gang.occupied.get(role, 0) for role in gang.ran}
+    lacking = {role: gang.minima.by_role[role] - gang.occupied.get(role, 0) for role in gang.ran}
     found: list[Task] = []
     for task in pending_tasks(gang):
         if lacking.get(task.role, 0) > 0:
@@ -130,9 +138,9 @@ def needed_members(gang: GangState) -> list[Task]:
     if gang.only_waiting:
         return []
     found = sorted((task for task in gang.tasks.values() if task.status in _STARTED), key=attrgetter("order"))
-    minima, counts = gang.spec.minima, Counter(gang.occupied)
+    minima, counts = gang.minima.by_role, Counter(gang.occupied)
     counts |= Counter(minima)
-    spare = counts.total() - gang.spec.minimum
+    spare = counts.total() - gang.minima.total
     needed: list[Task] = []
     for task in reversed(found):
         if spare > 0 and counts[task.role] > minima.get(task.role, 0):
@@ -147,7 +155,7 @@ def waits_for(gang: GangState) -> PlacementRequest:
     """What the minima of a gang still need, replacements for earlier waves first. A wave of which pods are missing
     needs none meanwhile if an earlier one does: each is a gang of its own (D3)."""
     lost = replacements(gang)
-    if lost and gang.missing():
+    if lost and gang.need.missing:
         return PlacementRequest(gang, lost)
     request = request_of(gang)
     return request._replace(needed=[*lost, *request.needed]) if lost else request
@@ -157,9 +165,9 @@ def reaches_minima(gang: GangState, more: Mapping[str, int]) -> bool:
     """Whether a gang's minima would be reached with `more` tasks by role, and what earlier waves lost be replaced. Each
     wave is a gang of its own (D3): it is enough to replace that where the present one lacks pods."""
     lost = Counter(task.role for task in replacements(gang))
-    if lost and (gang.missing() or any(more.get(role, 0) < count for role, count in lost.items())):
+    if lost and (gang.need.missing or any(more.get(role, 0) < count for role, count in lost.items())):
         return all(more.get(role, 0) >= count for role, count in lost.items())
-    counts = gang.found_by_role()
+    need, counts = gang.need, dict(gang.need.found)
     for role, count in more.items():
         counts[role] = counts.get(role, 0) + count
-    return gang.short_of(counts) <= 0 and all(counts.get(role, 0) >= least for role, least in gang.minima().items())
+    return need.short_of(counts) <= 0 and all(counts.get(role, 0) >= least for role, least in need.minima.items())

@@ -98,6 +98,10 @@ def of_unit(state: State, unit: Sequence[GangState], holds: Hashable, features: 
 def at_admission(state: State, gang: GangState, signed: Hashable) -> Signature:
     """Of a gang that waits to be enqueued (M6)."""
     spec = gang.spec
-    asked = tuple(sorted((spec.min_resources or {}).items())), spec.minimum, tuple(sorted(spec.minima.items()))
+    asked = (
+        tuple(sorted((spec.min_resources or {}).items())),
+        gang.minima.total,
+        tuple(sorted(gang.minima.by_role.items())),
+    )
     run_time_ns = gang.run_time_ns if state.timed else None
     return Signature((*asked, signed, spec.never_preempts, run_time_ns))

@@ -14,11 +14,11 @@ import msgspec
 
 from enbloc.engine.core.state.task_counts import TaskCounts
 from enbloc.engine.core.tables.classes import TaskClass
+from enbloc.engine.core.tables.need import choices
 from enbloc.engine.core.tables.nodes import NodeTable
 from enbloc.engine.core.tables.queues import Queue, QueueTree
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.events import ClusterEvents, EventKind
-from enbloc.gangs import gang_tree
 from enbloc.gangs.model import GangKey, GangSpec
 
 
@@ -193,11 +193,12 @@ class GangTable:
         if gang.assumed is not None and gang.assumed == spec.observed:
             gang.spec = msgspec.structs.replace(gang.spec, observed=gang.assumed)  # the echo of what was decided
         gang.assumed = None
-        spec = _with_choice(gang, spec)
-        if gang.spec == spec:
+        minima = next(choices(gang, spec))
+        if gang.spec == spec and gang.minima == minima:
             return
-        if _eviction_facts(gang.spec) != _eviction_facts(spec):
+        if gang.minima != minima or _eviction_facts(gang.spec) != _eviction_facts(spec):
             self.touch_rows(gang)
+        gang.minima = minima
         if gang.spec.queue != spec.queue:
             for task in gang.tasks.values():
                 self._counts.count_queue(task, -1)
@@ -266,14 +267,6 @@ class GangTable:
             self._events.add(EventKind.VICTIMS_CHANGED)
 
 
-def _with_choice(gang: GangState, spec: GangSpec) -> GangSpec:
-    """The spec with the minima of the sub-groups that are chosen now (T0)."""
-    if spec.tree is None:
-        return spec
-    minima = next(gang_tree.choices(spec.tree, gang.members()))
-    return msgspec.structs.replace(spec, minima=minima, minimum=max(spec.total, sum(minima.values())))
-
-
 def _eviction_facts(spec: GangSpec) -> object:
     """What decides which tasks of a gang may be evicted, and for which gangs."""
-    return (spec.queue, spec.hints, spec.minimum, spec.minima, spec.evict_as_unit, spec.group)
+    return (spec.queue, spec.hints, spec.evict_as_unit, spec.group)

@@ -65,9 +65,8 @@ class Unit:
         return [self._all[key] for key in self.keys if key in self._all]
 
     def to_start(self, order: Callable[[GangState], Any]) -> list[GangState]:
-        """The gangs whose minima are not bound, or that hold pods, in order."""
-        found = [gang for gang in self.gangs if not gang.satisfied and (gang.total_held or not gang.ready())]
-        return sorted(found, key=order)
+        """The gangs whose minima are to be placed yet, in order."""
+        return sorted((gang for gang in self.gangs if gang.starts), key=order)
 
     def __repr__(self) -> str:
         return f"Unit({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
@@ -298,8 +297,8 @@ def bound_by_role(gang: GangState) -> dict[str, int]:
 
 
 def minima_are_bound(gang: GangState) -> bool:
-    bound, minima = bound_by_role(gang), gang.spec.minima
-    return sum(bound.values()) >= gang.spec.minimum and all(bound.get(role, 0) >= n for role, n in minima.items())
+    bound, minima = bound_by_role(gang), gang.minima.by_role
+    return sum(bound.values()) >= gang.minima.total and all(bound.get(role, 0) >= n for role, n in minima.items())
 
 
 def mark_left(gang: GangState) -> str:
@@ -319,7 +318,7 @@ def mark_left(gang: GangState) -> str:
 
 
 def _has_been_met(gang: GangState) -> bool:
-    return covers(mark_left(gang), gang.spec) or minima_are_bound(gang)
+    return covers(mark_left(gang), gang.minima) or minima_are_bound(gang)
 
 
 def _title(key: GangKey) -> str:

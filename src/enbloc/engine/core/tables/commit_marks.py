@@ -11,10 +11,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
-
-from enbloc.gangs.model import GangSpec
 
 _ID_BITS: Final = 80
 _ID: Final = re.compile(rf"([0-9a-f]{{{_ID_BITS // 4}}})-([0-9]{{1,9}})")
@@ -44,13 +42,20 @@ def is_cut_off(decision: str, bound: Collection[str], waiting: Sequence[str]) ->
     return any(sum(one) % 2**_ID_BITS == left for one in islice(sets, SETS_TRIED))
 
 
-def mark_of(spec: GangSpec, without: Collection[str] = (), most: int | None = None) -> str:
+class Minima(NamedTuple):
+    """How many members must be placed before any is bound, in all and by role."""
+
+    total: int
+    by_role: Mapping[str, int]
+
+
+def mark_of(minima: Minima, without: Collection[str] = (), most: int | None = None) -> str:
     """The mark of a gang's minima: `5;master=3;work=2`, with a total of no more than `most`. Special characters in
     roles are percent-escaped."""
     if not without:
-        return _encode(spec.minimum, spec.minima)
-    bound = {role: count for role, count in spec.minima.items() if role not in without}
-    total = spec.minimum - sum(spec.minima.values()) + sum(bound.values())
+        return _encode(minima.total, minima.by_role)
+    bound = {role: count for role, count in minima.by_role.items() if role not in without}
+    total = minima.total - sum(minima.by_role.values()) + sum(bound.values())
     return _encode(total if most is None else min(total, most), bound)
 
 
@@ -65,12 +70,12 @@ def _quoted(role: str) -> str:
     return quote(role, safe="", errors="replace")
 
 
-def covers(mark: str, spec: GangSpec) -> bool:
+def covers(mark: str, minima: Minima) -> bool:
     """Whether the bound minima are at least the gang's present minima."""
     if not mark:
         return False
     total, roles = _decode(mark)
-    return total >= spec.minimum and all(roles.get(role, 0) >= count for role, count in spec.minima.items())
+    return total >= minima.total and all(roles.get(role, 0) >= count for role, count in minima.by_role.items())
 
 
 def covers_mark(mark: str, other: str) -> bool:
@@ -90,10 +95,10 @@ def merged(mark: str, other: str) -> str:
     return _encode(max(total, other_total), most)
 
 
-def covered_roles(mark: str, spec: GangSpec) -> frozenset[str]:
+def covered_roles(mark: str, minima: Minima) -> frozenset[str]:
     """The roles whose present minima a mark covers."""
     roles = _decode(mark)[1] if mark else {}
-    return frozenset(role for role, count in spec.minima.items() if roles.get(role, 0) >= count)
+    return frozenset(role for role, count in minima.by_role.items() if roles.get(role, 0) >= count)
 
 
 def minima_of(mark: str) -> Mapping[str, int]:

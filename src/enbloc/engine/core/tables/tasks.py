@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from enbloc.engine.core.tables.classes import TaskClass
-from enbloc.engine.core.tables.commit_marks import minima_of
-from enbloc.gangs import gang_tree
+from enbloc.engine.core.tables.commit_marks import Minima
+from enbloc.engine.core.tables.need import Need, declared, is_only_waiting, need_of
+from enbloc.engine.core.tables.phase import ALLOWS, Phase, phase_of
 from enbloc.gangs.hints import NONE, SchedulingHints
-from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
+from enbloc.gangs.model import GangKey, GangSpec, GangStatus
 from enbloc.gangs.topology import PodTopology
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class GangState:
     """A gang: its spec, its tasks and their counts."""
 
     __slots__ = (
+        "_need",
         "_story",
         "alone",
         "assumed",
@@ -173,6 +175,7 @@ class GangState:
         "has_topology_of_pods",
         "held",
         "key",
+        "minima",
         "occupied",
         "partial_since_ns",
         "pending",
@@ -187,6 +190,10 @@ class GangState:
     def __init__(self, spec: GangSpec) -> None:
         self.key: GangKey = spec.key
         self.spec = spec
+        self.minima = declared(spec)
+        """Of several choices of sub-groups those of the one that counts now (T0)."""
+        self._need: tuple[Any, Need] | None = None
+        """As of what it was computed, and the value."""
         self.alone: Unit | None = None
         """What it is in if it starts with no other gang, once that was asked for."""
         self._story: deque[tuple[object, ...]] = deque(maxlen=STORY_LENGTH)
@@ -277,92 +284,49 @@ class GangState:
         """Whether a role belongs to the present wave; without waves every role does."""
         return role not in self.ran and role not in self.behind
 
-    def minima(self) -> dict[str, int]:
-        """The minima of the present wave, by role."""
-        if not self.ran and not self.behind:
-            return dict(self.spec.minima)
-        return {role: minimum for role, minimum in self.spec.minima.items() if self.in_wave(role)}
-
-    def short_of(self, counts: dict[str, int]) -> int:
-        """How far these counts by role are from the total that the present wave needs."""
-        if not self.ran and not self.behind:
-            return self.spec.minimum - sum(counts.values())
-        others = sum(minimum for role, minimum in self.spec.minima.items() if not self.in_wave(role))
-        return self.spec.minimum - others - sum(count for role, count in counts.items() if self.in_wave(role))
-
     @property
     def total_held(self) -> int:
         return sum(self.held.values())
 
     @property
     def only_waiting(self) -> bool:
-        """Whether only waiting pods count towards its minimum, since that was met once (K9)."""
-        return self.spec.match_policy == ONLY_WAITING and bool(self.covered)
-
-    def found(self, role: str) -> int:
-        """Tasks of a role that count towards its minimum, held ones included."""
-        return (0 if self.only_waiting else self.occupied.get(role, 0)) + self.held.get(role, 0)
-
-    def found_by_role(self) -> dict[str, int]:
-        if not self.held and not self.only_waiting:  # most gangs
-            return dict(self.occupied)
-        return {role: self.found(role) for role in {*self.occupied, *self.held}}
+        return is_only_waiting(self.spec, self.covered)
 
     @property
     def total_found(self) -> int:
         return (0 if self.only_waiting else self.total_occupied) + self.total_held
 
-    def complete(self) -> bool:
-        """Whether its minima are occupied or held."""
-        return (
-            all(self.found(role) >= minimum for role, minimum in self.spec.minima.items())
-            and self.total_found >= self.spec.minimum
-        )
+    @property
+    def need(self) -> Need:
+        """What its minima ask for, and what of it is there."""
+        as_of = (self.version, self.minima, self.ran, self.behind, self.covered, self.spec.match_policy)
+        if self._need is None or self._need[0] != as_of:
+            self._need = (as_of, need_of(self, self.minima))
+        return self._need[1]
 
-    def choices(self) -> Iterator[dict[str, int]]:
-        """The minima of its sub-groups that might start together, the best choice first (T0)."""
-        assert self.spec.tree is not None, f"{self} has no tree"
-        return gang_tree.choices(self.spec.tree, self.members())
+    @property
+    def phase(self) -> Phase:
+        return phase_of(self)
 
-    def members(self) -> gang_tree.Members:
-        placed = self.found_by_role()
-        roles = {*placed, *self.pending}
-        exist = {role: placed.get(role, 0) + self.pending.get(role, 0) for role in roles}
-        return gang_tree.Members(exist, placed, minima_of(self.covered))
+    @property
+    def starts(self) -> bool:
+        """Whether its minima are to be placed yet, with those of all that start with it. If not, its tasks are placed
+        one by one: surplus, and replacements of lost members."""
+        return ALLOWS[phase_of(self)].starts
 
-    def choose(self, minima: Mapping[str, int]) -> None:
-        """From now on these sub-groups are the ones that start together."""
-        if minima != self.spec.minima:
-            minimum = max(self.spec.total, sum(minima.values()))
-            self.spec = msgspec.structs.replace(self.spec, minima=minima, minimum=minimum)
+    @property
+    def may_claim(self) -> bool:
+        """Whether nodes may be reserved, and pods evicted, for it (R, P)."""
+        return ALLOWS[phase_of(self)].may_claim
+
+    def choose(self, minima: Minima) -> None:
+        """From now on these are its minima, of several choices of sub-groups (T0)."""
+        if minima != self.minima:
+            self.minima = minima
             self.version += 1
 
-    def missing(self) -> dict[str, int]:
-        """Role → members that do not exist but are required; `""` is the total (G4)."""
-        found = {}
-        placed = self.found_by_role()
-        for role, minimum in self.minima().items():
-            lacking = minimum - placed.get(role, 0) - self.pending.get(role, 0)
-            if lacking > 0:
-                found[role] = lacking
-        waiting = sum([count for role, count in self.pending.items() if self.in_wave(role)])
-        lacking = self.short_of(placed) - waiting - sum(found.values())
-        if lacking > 0:
-            found[""] = lacking
-        return found
-
-    def ready(self) -> bool:
-        """Each role first, then the total (M4). With a minimum of 0 all that waits is surplus (K3, K9)."""
-        spec, occupied = self.spec, self.occupied
-        if self.only_waiting and (spec.minimum or spec.minima):
-            return not self.total_pending
-        for role, minimum in spec.minima.items():
-            if occupied.get(role, 0) < minimum:
-                return False
-        return sum(occupied.values()) >= spec.minimum
-
     def __repr__(self) -> str:
-        return f"GangState({self.spec.title} min={self.spec.minimum} occupied={self.occupied} pending={self.pending})"
+        return f"GangState({self.spec.title} min={self.minima.total} occupied={self.occupied} pending={self.pending})"
 
 
 _ORDER = attrgetter("order")

@@ -46,7 +46,7 @@ class Details(msgspec.Struct, frozen=True):
 def details(state: State, gang: GangState, why: Diagnosis, titles: Titles, closed: Closed = nothing_closed) -> Details:
     """`closed`: nodes that others have reserved."""
     numbers = {
-        "minimum": gang.spec.minimum,
+        "minimum": gang.minima.total,
         "missing": dict(why.missing),
         "roles": _numbers_of_roles(state, gang, closed),
         "nodes": _usable(state),
@@ -61,7 +61,7 @@ def details(state: State, gang: GangState, why: Diagnosis, titles: Titles, close
 
 
 def _roles(gang: GangState) -> Iterator[tuple[str, list[Task]]]:
-    by_role: dict[str, list[Task]] = {role: [] for role in gang.spec.minima}
+    by_role: dict[str, list[Task]] = {role: [] for role in gang.minima.by_role}
     for task in gang.tasks.values():
         by_role.setdefault(task.role, []).append(task)
     yield from sorted(by_role.items())
@@ -79,9 +79,9 @@ def _numbers_of_roles(state: State, gang: GangState, closed: Closed) -> dict[str
 def _role(
     state: State, gang: GangState, role: str, tasks: list[Task], waiting: list[Task], closed: Closed
 ) -> dict[str, Any]:
-    several = gang.spec.minima or len(tasks) < len(gang.tasks)  # a minimum of all roles is of no single one
+    several = gang.minima.by_role or len(tasks) < len(gang.tasks)  # a minimum of all roles is of no single one
     numbers: dict[str, Any] = {
-        "minimum": gang.spec.minima.get(role, 0 if several else gang.spec.minimum),
+        "minimum": gang.minima.by_role.get(role, 0 if several else gang.minima.total),
         "exist": len(tasks),
         "occupied": sum(task.status in OCCUPIED for task in tasks),
         "waiting": len(waiting),
@@ -216,14 +216,14 @@ def _requested(state: State, gang: GangState, why: Diagnosis) -> dict[int, int]:
         return dict(state.resources.amounts(gang.spec.min_resources))
     waiting = pending_tasks(gang)
     occupied = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED)
-    lacking = {role: least - occupied[role] for role, least in gang.spec.minima.items()}
+    lacking = {role: least - occupied[role] for role, least in gang.minima.by_role.items()}
     needed = []
     for task in waiting:
         if lacking.get(task.role, 0) > 0:
             lacking[task.role] -= 1
             needed.append(task)
     chosen = set(map(id, needed))
-    more = max(0, gang.spec.minimum - gang.total_occupied - len(needed))
+    more = max(0, gang.minima.total - gang.total_occupied - len(needed))
     needed += [task for task in waiting if id(task) not in chosen][:more]
     return total(task.cls.request for task in needed or waiting)
 

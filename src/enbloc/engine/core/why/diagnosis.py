@@ -123,12 +123,12 @@ def reason_of_pods(why: Diagnosis) -> PendingReason:
 def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: str = "") -> Diagnosis:
     """G4: the gang is not attempted, since it has fewer members than its minimum. Pods that exist and are no members
     are named: gated ones with their gates, those of other schedulers (`foreign`: name → count) with the name (N4)."""
-    missing = gang.missing()
+    missing = gang.need.missing
     gates = gates_of(gang)
     gated, others = sum(gates.values()), sum(foreign.values())
     refused = gang.spec.failed_create
     exists = gang.total_found + gang.total_pending + gated + others
-    expected = f" ({gang.spec.expected} expected)" if gang.spec.expected > gang.spec.minimum else ""
+    expected = f" ({gang.spec.expected} expected)" if gang.spec.expected > gang.minima.total else ""
     verb = "is" if sum(missing.values()) == 1 else "are"
     causes = [*_gated(gates), *_of_others(foreign, ours), *([refused] if refused else [])]
     reason = PendingReason.NOT_ENOUGH_PODS
@@ -136,7 +136,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
         reason = PendingReason.FAILED_CREATE
     elif causes:
         reason = PendingReason.SCHEDULING_GATED if gated >= others else PendingReason.OTHER_SCHEDULER
-    text = f"{exists} of {plural(gang.spec.minimum, 'pod')} exist{'s' if gang.spec.minimum == 1 else ''}"
+    text = f"{exists} of {plural(gang.minima.total, 'pod')} exist{'s' if gang.minima.total == 1 else ''}"
     if gated + others < sum(missing.values()):
         text += f", {_missing_text(missing)} {verb} needed"
     return Diagnosis(reason, "; ".join([f"{text}{expected}", *causes]), missing=missing)
@@ -475,11 +475,11 @@ def shown(resource: str, amount: int) -> str:
 def lacking(gang: GangState) -> dict[str, int]:
     """By role, how many pods its minima lack; `""`: of any role."""
     found = {}
-    for role, minimum in gang.spec.minima.items():
+    for role, minimum in gang.minima.by_role.items():
         lacking = minimum - gang.occupied.get(role, 0)
         if lacking > 0:
             found[role] = lacking
-    rest = gang.spec.minimum - gang.total_occupied - sum(found.values())
+    rest = gang.minima.total - gang.total_occupied - sum(found.values())
     if rest > 0:
         found[""] = rest
     return found

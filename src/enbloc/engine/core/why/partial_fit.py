@@ -40,7 +40,7 @@ def partial_fit(state: State, gang: GangState, closed: Closed = nothing_closed) 
         by_role.setdefault(task.role, []).append(task)
     occupied = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED)
     for role, tasks in by_role.items():
-        lacking = max(gang.spec.minima.get(role, 0) - occupied[role], 0) or len(tasks)
+        lacking = max(gang.minima.by_role.get(role, 0) - occupied[role], 0) or len(tasks)
         passes = state.nodes.alive[: state.nodes.count].copy()
         for _, rejected in rejections(state, tasks[0], closed(tasks[0])):
             passes &= ~rejected

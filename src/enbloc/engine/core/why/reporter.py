@@ -77,7 +77,7 @@ class Reporter(Feature):
         of minimum 0 of which nothing has started says so, too."""
         of_gang = of_gang or is_unstarted(gang)
         known = self._of(gang)
-        if known.of_gang and not of_gang and (gang.ready() or gang.satisfied):  # only its surplus waits by now
+        if known.of_gang and not of_gang and (gang.need.ready or gang.satisfied):  # only its surplus waits by now
             self.withdraw(gang)
             known = self._of(gang)
         known.of_gang = known.of_gang or of_gang
@@ -194,7 +194,7 @@ def is_pending(gang: GangState) -> bool:
 
 
 def _is_placed(gang: GangState) -> bool:
-    return gang.ready() or ((gang.satisfied or gang.status.finished) and not gang.total_pending)
+    return gang.need.ready or ((gang.satisfied or gang.status.finished) and not gang.total_pending)
 
 
 def _is_ours(gang: GangState) -> bool:
@@ -208,6 +208,6 @@ def _is_ours(gang: GangState) -> bool:
 
 def is_unstarted(gang: GangState) -> bool:
     """Whether a gang of minimum 0 waits with all its pods."""
-    if gang.spec.minimum or gang.total_occupied:
+    if gang.minima.total or gang.total_occupied:
         return False
     return bool(gang.total_pending) or any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())

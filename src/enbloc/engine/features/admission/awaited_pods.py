@@ -57,13 +57,13 @@ class AwaitedPods(Feature):
     def gang_read(self, gang: GangState) -> None:
         """Pods are awaited of a gang that counts as enqueued and lacks members."""
         amounts = self._demand.enqueued(gang)
-        if amounts and gang.missing():
+        if amounts and gang.need.missing:
             self._put(gang, amounts)
         else:
             self._drop(gang)
 
     def enqueued(self, gang: GangState) -> None:
-        if gang.missing():
+        if gang.need.missing:
             self.gang_read(gang)
 
     def held_back(self, gang: GangState) -> None:

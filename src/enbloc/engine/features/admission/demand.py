@@ -51,7 +51,7 @@ class QueueDemand(Feature):
     def enqueued(self, gang: GangState) -> None:
         self._until_ns[gang.key] = self._now_ns + self._within_ns
         self._attempted.discard(gang.key)
-        if gang.missing():
+        if gang.need.missing:
             self.gang_read(gang)
 
     def gang_read(self, gang: GangState) -> None:

@@ -222,8 +222,8 @@ def _not_enqueued(
     cycle: Cycle, gang: GangState, column: int, amount: int, why: str, of_queue: Reason | None = None
 ) -> Diagnosis:
     """`of_queue`: the reason, where what its queue may use keeps the gang waiting."""
-    missing = {**gang.spec.minima}
-    rest = gang.spec.minimum - sum(missing.values())
+    missing = {**gang.minima.by_role}
+    rest = gang.minima.total - sum(missing.values())
     if rest > 0:
         missing[""] = rest
     asks = f"requests {_shown(cycle, column, amount)} {cycle.state.resources.names[column]}"

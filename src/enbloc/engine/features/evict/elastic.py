@@ -24,9 +24,9 @@ from enbloc.gangs.model import GangKey
 def can_spare(task: Task) -> bool:
     """Whether the minima of its gang are still met without a task."""
     gang, spec = task.gang, task.gang.spec
-    if spec.evict_as_unit or gang.total_occupied <= spec.minimum:
+    if spec.evict_as_unit or gang.total_occupied <= gang.minima.total:
         return False
-    return gang.occupied.get(task.role, 0) > spec.minima.get(task.role, 0)
+    return gang.occupied.get(task.role, 0) > gang.minima.by_role.get(task.role, 0)
 
 
 class _Surplus(NamedTuple):
@@ -62,7 +62,7 @@ class ElasticMembers:
 
     def update(self, gang: GangState) -> None:
         """A gang changed, or was placed."""
-        if gang.total_occupied > gang.spec.minimum:
+        if gang.total_occupied > gang.minima.total:
             self._elastic[gang.key] = gang
 
     def remove(self, gang: GangState) -> None:
@@ -100,7 +100,7 @@ class ElasticMembers:
             if known is not None and known.is_valid(gang):
                 continue
             self._drop(key)
-            if gang.total_occupied <= gang.spec.minimum:
+            if gang.total_occupied <= gang.minima.total:
                 del self._elastic[key]
             else:
                 self._put(gang)

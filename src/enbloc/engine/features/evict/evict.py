@@ -99,7 +99,7 @@ def _serve_class(
 def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releases_claims: bool) -> bool:
     """Whether room was found, or is being freed, for the gang."""
     unit = cycle.starting(gang)
-    if not unit or cycle.features.get(EvictionHistory).has_failed(action, gang):
+    if not (unit and gang.may_claim) or cycle.features.get(EvictionHistory).has_failed(action, gang):
         return False
     claims = cycle.claims
     if any(claims.nominated(one) for one in unit):
@@ -213,7 +213,7 @@ def _requests(cycle: Cycle, unit: Sequence[GangState]) -> list[PlacementRequest]
         request = _with_later(cycle, gang)
         if gang.satisfied:
             found.append(PlacementRequest(gang, [*lost, *request.minimum]))
-        elif gang.missing():
+        elif gang.need.missing:
             found.append(PlacementRequest(gang, lost))
         else:
             found.append(request._replace(needed=[*lost, *request.needed]))
@@ -276,11 +276,11 @@ def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequen
         for gang in unit if fine else ():
             request = _with_later(cycle, gang)
             cycle.take_claimed_room(transaction, gang, request.later)
-            if not gang.missing() and attempt(cycle.placer, [request], transaction, constraints) is not None:
+            if not gang.need.missing and attempt(cycle.placer, [request], transaction, constraints) is not None:
                 fine = False
                 break
         transaction.rollback()
-        return fine and any(not gang.missing() for gang in unit)
+        return fine and any(not gang.need.missing for gang in unit)
 
     if not fits(lower):
         return False

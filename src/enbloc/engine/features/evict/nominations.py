@@ -41,7 +41,7 @@ class Nominations(ClaimPolicy):
             self.note_room_left(gang)
 
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
-        if gang.ready() or not self._claims.nominated(gang):
+        if gang.need.ready or not self._claims.nominated(gang):
             self._claims.end(gang, self.kind, "PreemptionSucceeded", "its pods are bound")
 
     def claim(self, gang: GangState, places: Sequence[tuple[Task, str]]) -> Claim:
@@ -100,7 +100,7 @@ class Nominations(ClaimPolicy):
         return Claim(gang, self.kind, slots) if slots else None
 
     def is_used(self, claim: Claim) -> bool:
-        return claim.gang.ready()
+        return claim.gang.need.ready
 
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         for slot in list(claim.slots.values()):

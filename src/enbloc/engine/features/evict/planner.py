@@ -258,7 +258,7 @@ class Planner:
         planned.start_over()
         spare = sorted(filter(can_spare, unit.tasks), key=lambda task: task.order, reverse=True)
         gangs = {task.gang.key: task.gang for task in spare}
-        count = min(len(spare), sum(gang.total_occupied - gang.spec.minimum for gang in gangs.values()))
+        count = min(len(spare), sum(gang.total_occupied - gang.minima.total for gang in gangs.values()))
         if not spare or len(spare) > SPARED_BOUND:
             return []
         for chosen in islice(combinations(spare, count), PARTS_TRIED):

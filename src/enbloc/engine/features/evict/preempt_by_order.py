@@ -81,7 +81,7 @@ def _running(cycle: Cycle, name: str) -> list[GangState]:
 
 
 def _may_move(cycle: Cycle, gang: GangState) -> bool:
-    if not cycle.units.of(gang).is_alone or not gang.ready():
+    if not cycle.units.of(gang).is_alone or not gang.need.ready:
         return False
     return all(_may_leave(cycle, task) for task in gang.tasks.values() if task.status not in _ENDED)
 

@@ -193,7 +193,7 @@ class VictimCandidates:
     def _whole_gang(self, gang: GangState) -> Victims | None:
         """All members of a gang and of the gangs that it starts with: they end together (K7). Gangs of the group that
         have no bound task have nothing to evict. Of a gang without a minimum each pod goes for itself."""
-        if not (gang.spec.minimum or any(gang.spec.minima.values()) or gang.spec.evict_as_unit):
+        if not (gang.minima.total or any(gang.minima.by_role.values()) or gang.spec.evict_as_unit):
             return None
         mates = [mate for mate in self._starting.mates(gang) if _has_bound(mate)]
         cells = [(mate.spec.queue, mate.priority) for mate in mates]

@@ -18,7 +18,6 @@ from enbloc.engine.core.ordering import GangOrder
 from enbloc.engine.core.placement.attempt import one_by_one
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import PlacementRequest, request_of
-from enbloc.engine.core.spine import is_placed_singly
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.state.units import Unit, Units
@@ -86,7 +85,7 @@ class Holds(ClaimPolicy):
     def alike(self, cycle: Cycle, gang: GangState) -> Hashable:
         """With no claims, and if other pods do not matter to it: then it holds nothing either."""
         unit = self._units.of(gang)
-        if not unit.holds or is_placed_singly(gang) or not self._obstacles.may_start(unit):
+        if not unit.holds or not gang.starts or not self._obstacles.may_start(unit):
             return None
         found = [_shape(cycle, one) for one in unit.to_start(self._order)]
         return tuple(found) if None not in found else None
@@ -284,7 +283,7 @@ class Holds(ClaimPolicy):
 
 
 def _waits(gang: GangState) -> bool:
-    return not gang.satisfied and bool(not gang.ready() or gang.total_pending)
+    return not gang.satisfied and bool(not gang.need.ready or gang.total_pending)
 
 
 def _shape(cycle: Cycle, gang: GangState) -> Hashable:
@@ -295,5 +294,5 @@ def _shape(cycle: Cycle, gang: GangState) -> Hashable:
     if any(map(cycle.state.stateful.applies, pending)) or PlacementRequest(gang, pending).is_constrained:
         return None
     tasks = tuple((task.role, task.cls.id) for task in pending)
-    counts = tuple(sorted(gang.found_by_role().items())), tuple(sorted(gang.minima().items()))
-    return spec.queue, spec.minimum, len(gang.tasks), counts, tasks
+    counts = tuple(sorted(gang.need.found.items())), tuple(sorted(gang.need.minima.items()))
+    return spec.queue, gang.minima.total, len(gang.tasks), counts, tasks

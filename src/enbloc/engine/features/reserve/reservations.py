@@ -65,7 +65,7 @@ class Reservations(ClaimPolicy):
         self._claims.end(gang, self.kind, reason, message)
 
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
-        if commits or gang.ready():
+        if commits or gang.need.ready:
             self.end(gang, "ReservationUsed", "its pods are bound")
         else:
             self._drop_used(gang)
@@ -98,7 +98,7 @@ class Reservations(ClaimPolicy):
         return ALL_KINDS if self._state.queues.guarantees else BEYOND_ROOM
 
     def is_used(self, claim: Claim) -> bool:
-        return claim.gang.ready()
+        return claim.gang.need.ready
 
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         """R7: whether the reservation can still make the gang condition-ready."""
@@ -174,9 +174,9 @@ def _beyond_minima(claim: Claim) -> list[Slot]:
         if slot.task is not None and slot.task.status in WAITS and slot.is_for_member_of(gang)
         if gang.in_wave(slot.task.role) and slot.task.role not in gang.spec.later
     ]
-    counts, minima = Counter(gang.found_by_role()), gang.minima()
+    counts, minima = Counter(gang.need.found), gang.need.minima
     counts.update(task.role for _, task in waiting)
-    spare = -gang.short_of(counts)
+    spare = -gang.need.short_of(counts)
     found: list[Slot] = []
     for slot, task in sorted(waiting, key=lambda entry: entry[1].order, reverse=True) if spare > 0 else ():
         if len(found) < spare and counts[task.role] > minima.get(task.role, 0):

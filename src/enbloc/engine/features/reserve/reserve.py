@@ -163,7 +163,7 @@ def _is_settled(cycle: Cycle, unit: Sequence[GangState]) -> bool:
 
 
 def _may_reserve(cycle: Cycle, unit: Sequence[GangState]) -> bool:
-    if any(cycle.claims.nominated(gang) for gang in unit):
+    if not unit[0].may_claim or any(cycle.claims.nominated(gang) for gang in unit):
         return False  # victims are being evicted for it already
     return not is_blocked(cycle, unit[0]) and not any(cycle.obstacles.of_claim(gang) for gang in unit)
 

@@ -18,7 +18,7 @@ class ReservedNodes(Feature):
     ) -> bool:
         """Its minima, or replacements of lost members, not surplus. Nodes of the lowest priority are tried first."""
         closing = cycle.claims.closing
-        if not closing or failure.waits_for_gangs or gang.ready() or gang.missing():
+        if not closing or failure.waits_for_gangs or gang.need.ready or gang.need.missing:
             return False
         unit = cycle.starting(gang)
         below = min((one.priority for one in unit), default=0)

@@ -95,7 +95,7 @@ class Starvation(Feature):
         watched_ns, gang = self._watched.get(key, (None, None))
         if gang is None or watched_ns != at_ns or self._state.gangs.get(key) is not gang:
             return None
-        return None if gang.ready() else gang
+        return None if gang.need.ready else gang
 
     def _waiting_time_ns(self, gang: GangState) -> int:
         own_ns = gang.sla_waiting_ns
@@ -122,9 +122,9 @@ class Starvation(Feature):
 def _waits_since(gang: GangState) -> int | None:
     """Since when a gang waits: its creation, or once its minima were bound the creation of the oldest pod that it lacks
     now. `None`: it does not."""
-    if gang.status.finished or gang.ready():
+    if gang.status.finished or gang.need.ready:
         return None
-    was_bound = covers(gang.covered, gang.spec) or (gang.ran and gang.missing())
+    was_bound = covers(gang.covered, gang.minima) or (gang.ran and gang.need.missing)
     if not was_bound:
         return gang.spec.created_ns
     return min((task.created_ns for task in waits_for(gang).minimum), default=None)

@@ -14,7 +14,6 @@ from enbloc.engine.core.feature import Feature, Tried
 from enbloc.engine.core.placement.attempt import attempt, one_by_one
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import PlacementRequest, replacements, request_of
-from enbloc.engine.core.spine import is_placed_singly
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task
 from enbloc.engine.core.why import diagnosis
@@ -55,7 +54,7 @@ class LaterWaves(Feature):
         """A gang that lost members of an earlier wave, or for the next wave of which room is claimed. One of a unit
         starts its next wave by itself."""
         has_room = bool(self._waves.of(gang))
-        if not (has_room or gang.ran) or is_placed_singly(gang) or not (has_room or replacements(gang)):
+        if not (has_room or gang.ran) or not gang.starts or not (has_room or replacements(gang)):
             return None
         unit = cycle.units.of(gang)
         if not unit.is_alone and not (has_room and gang.covered and cycle.obstacles.may_start(unit)):
@@ -65,7 +64,7 @@ class LaterWaves(Feature):
     def _place(self, cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
         lost = replacements(gang)
         failure = _replace_lost(cycle, gang, lost, constraints) if lost else None
-        if gang.missing():
+        if gang.need.missing:
             return diagnosis.not_enough_members(gang)
         request = request_of(gang)
         if not lost or request.needed or request.short:

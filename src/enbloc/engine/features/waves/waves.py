@@ -201,7 +201,7 @@ class Waves(ClaimPolicy):
         """Roles whose minimum is bound need their room no longer."""
         gang = claim.gang
         roles = {task.role for task in claim.tasks}
-        done = {role for role in roles if gang.occupied.get(role, 0) >= gang.spec.minima.get(role, 0)}
+        done = {role for role in roles if gang.occupied.get(role, 0) >= gang.minima.by_role.get(role, 0)}
         done -= set(gang.spec.later)
         self._drop(claim, [slot for slot in claim.slots.values() if slot.task is not None and slot.task.role in done])
 

@@ -191,8 +191,8 @@ class Engine:
 
     def was_attempted(self, key: GangKey) -> bool:
         """Whether a gang was attempted since it was enqueued (M6)."""
-        gang = self.state.gangs.get(key)
-        return gang is not None and self.features.get(QueueDemand).was_attempted(gang)
+        gang, demand = self.state.gangs.get(key), self.features.find(QueueDemand)
+        return gang is not None and demand is not None and demand.was_attempted(gang)
 
     def report(self, decision: Decision, uid: str = "", node: str = "") -> None:
         """A write of a decision was refused, or not sent because another one was refused: what was assumed does not

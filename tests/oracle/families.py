@@ -681,5 +681,6 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "usage": usage_families.usage,
     "restarts": restart_families.restarts,
     "mixed-groups": restart_families.mixed_groups,
+    "marks": restart_families.marks,
 }
 LAYERS = (*generate.LAYERS, *FAMILIES)

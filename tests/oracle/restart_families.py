@@ -134,6 +134,65 @@ def pods_gone(rng: random.Random, documents: list[Obj], when: int, count: int) -
     return found
 
 
+def marks(rng: random.Random) -> Scenario:
+    """G11, I5: the same gangs, and at some instants at which a scheduler starts the pods go that carry their commit
+    marks."""
+    documents, settings = restarts(rng)
+    for when in sorted(rng.sample([2, 4, 6, 9, 11, 14, 18, 25], rng.randint(1, 3))):
+        found: list[Obj] = []
+        for gang in gangs_of(documents).values():
+            found += marked_pod_goes(rng, gang, when) if rng.random() < 0.7 else []
+        now = [position for position, one in enumerate(found) if one.get("at") == f"{when}s"]
+        found.insert(rng.choice([*now, len(found)]), generate.step(f"{when}s", "restart-scheduler"))
+        documents += found
+    return documents, settings
+
+
+def gangs_of(documents: list[Obj]) -> dict[str, list[Obj]]:
+    """By name: the objects and pods of each gang."""
+    found: dict[str, list[Obj]] = {}
+    for one in documents:
+        name = one.get("metadata", {}).get("name", "").partition("-")[0]
+        if name.startswith("g"):
+            found.setdefault(name, []).append(one)
+    return found
+
+
+def marked_pod_goes(rng: random.Random, gang: list[Obj], when: int) -> list[Obj]:
+    """The last pod of the minima, in order (O2), carries the mark, if priorities do not change that. A pod that no
+    controller makes again may come again, under another name."""
+    at, first = f"{when}s", gang[0]
+    if first["kind"] in ("Job", "QueueJob"):
+        roles = first["spec"].get("tasks") or first["spec"]["taskSpecs"]
+        begin = [role for role in roles if not role.get("dependsOn")]
+        needed = [
+            (max(1, role.get("minAvailable", role["replicas"])) - 1, role["name"])
+            for role in (begin if rng.random() < 0.5 else roles)
+        ]
+        number, role = max(needed)
+        name = f"{first['metadata']['name']}-{role}-{number}"
+        target = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": name}
+        return [generate.step(at, "delete", target=target)]
+    pods = [one for one in gang if one["kind"] == "Pod"]
+    chosen = pods[min(len(pods), max(1, minimum_of(gang))) - 1] if pods else None
+    if chosen is None:
+        return []
+    found = [generate.step(at, "delete", target=generate.target_of(chosen))]
+    if rng.random() < 0.5:
+        again = copy.deepcopy(chosen)
+        again["metadata"]["name"] += "8"
+        again["metadata"]["annotations"].update(generate.at(when + rng.choice([0, 1, 5])))
+        found.append(again)
+    return found
+
+
+def minimum_of(gang: list[Obj]) -> int:
+    """How many pods a gang that no job makes needs; 1 for a pod that is alone."""
+    spec, notes = gang[0].get("spec") or {}, gang[0]["metadata"].get("annotations") or {}
+    told = spec.get("minMember") or (spec.get("schedulingPolicy") or {}).get("gang", {}).get("minCount")
+    return int(told or spec.get("minAvailable") or notes.get(generate.KOORDINATOR + "min-available") or 1)
+
+
 def mixed_groups(rng: random.Random) -> Scenario:
     """K1, K7, M6: groups of gangs of several dialects: Jobs and PodGroups of Volcano's, Koordinator's and Kubernetes'
     own, Strict and NonStrict; some come late, and some are not enqueued at once."""

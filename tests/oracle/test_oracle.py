@@ -50,6 +50,7 @@ SEEDS = {
     "usage": 20,
     "restarts": 20,
     "mixed-groups": 10,
+    "marks": 10,
 }
 """How many seeds of each layer `make test` runs."""
 FOUND = sorted((Path(__file__).parent / "found").glob("*.yaml"))

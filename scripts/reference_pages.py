@@ -1,5 +1,5 @@
 """Writes the pages of docs/ that are generated: the commands, the config, the examples of docs/reasons.md, and the
-tables of docs/compatibility.md, docs/gang-phases.md, docs/job-states.md and docs/metrics.md.
+tables of docs/architecture.md, docs/compatibility.md, docs/gang-phases.md, docs/job-states.md and docs/metrics.md.
 
     .venv/bin/python scripts/reference_pages.py
 
@@ -59,6 +59,7 @@ def pages() -> dict[str, str]:
         "compatibility.md": compatibility(),
         "job-states.md": job_states(),
         "gang-phases.md": gang_phases(),
+        "architecture.md": rules(),
         "metrics.md": metrics(),
     }
     return {"cli.md": cli(), "config.md": config(), **{name: _with_part(name, text) for name, text in parts.items()}}
@@ -140,6 +141,28 @@ def gang_phases() -> str:
         claims = "yes" if allows.may_claim else "no"
         lines.append(f"| {one} | {allows.means} | {allows.attempted} | {claims} | {allows.says_why} |")
     return "\n".join(lines) + "\n"
+
+
+_RULE = re.compile(r"^- \*\*([A-Z]\d+)(?: ([^*]+?))?\.?\*\*", re.MULTILINE)
+MOST_PLACES = 12
+
+
+def rules() -> str:
+    """Each rule with the modules that cite it."""
+    lines = ["| rule | stands in |", "|---|---|"]
+    texts = {str(path.relative_to(ROOT / "src" / "enbloc")): path.read_text() for path in _modules()}
+    for code, name in _RULE.findall((ROOT / "docs" / "semantics.md").read_text()):
+        cited = re.compile(rf"\b{code}\b")
+        counts = {path: len(cited.findall(text)) for path, text in texts.items()}
+        places = sorted((path for path, count in counts.items() if count), key=lambda path: (-counts[path], path))
+        shown = ", ".join(f"`{path}`" for path in places[:MOST_PLACES])
+        more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+        lines.append(f"| {f'{code} {name}'.strip()} | {shown or '–'}{more} |")
+    return "\n".join(lines) + "\n"
+
+
+def _modules() -> list[Path]:
+    return sorted((ROOT / "src" / "enbloc").rglob("*.py"))
 
 
 def examples() -> str:

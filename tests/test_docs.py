@@ -79,13 +79,16 @@ def test_decisions_named_in_code_and_documents_exist() -> None:
     assert {number: paths for number, paths in named.items() if number not in known} == {}
 
 
+ARCHITECTURE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("architecture", "architecture-chapters"))
 PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?|units\.py)`")
 
 
 def test_paths_in_the_architecture_exist() -> None:
     """Paths of tests are relative to the repository, others to src/enbloc."""
-    named = PATH.findall((ROOT / "docs" / "architecture.md").read_text())
-    roots = {path: ROOT if path.startswith(("src/", "tests/")) else ROOT / "src" / "enbloc" for path in named}
+    named = PATH.findall(ARCHITECTURE)
+    roots = {
+        path: ROOT if path.startswith(("src/", "tests/", "scripts/")) else ROOT / "src" / "enbloc" for path in named
+    }
     assert len(roots) > 80
     assert [path for path, root in roots.items() if not (root / path).exists()] == []
 
@@ -100,7 +103,7 @@ def test_members_named_in_the_architecture_exist() -> None:
         for found in ast.walk(ast.parse(path.read_text())):
             if isinstance(found, ast.ClassDef):
                 members.setdefault(found.name, set()).update(_members_of(found))
-    named = MEMBER.findall((ROOT / "docs" / "architecture.md").read_text())
+    named = MEMBER.findall(ARCHITECTURE)
     assert len(named) > 40
     assert [f"{name}.{member}" for name, member in named if member not in members.get(name, ())] == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -25,18 +27,25 @@ def update_satisfied(state: State, gang: GangState, unit: Unit) -> None:
     _choose(gang)
     gang.covered = "" if none_started else _earned_mark(gang, unit)
     _choose(gang)
-    spec = gang.spec
     covered = covers(gang.covered, gang.minima)
-    gang.satisfied = covered and spec.match_policy == ONCE_SATISFIED
-    gang.ran = gang.behind = frozenset()
-    if spec.waves and not covered:
-        gang.ran = covered_roles(gang.covered, gang.minima)
-        left = [spec.wave_of.get(role, 0) for role in gang.minima.by_role if role not in gang.ran]
-        gang.behind = frozenset(
-            role for role in gang.minima.by_role if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
-        )
-    if gang.covered and (spec.object is not None or gang.minima.total > 1 or spec.group or _has_lost_its_object(gang)):
+    gang.satisfied = covered and gang.spec.match_policy == ONCE_SATISFIED
+    gang.ran, gang.behind = (frozenset(), frozenset()) if covered or not gang.spec.waves else _other_waves(gang)
+    if gang.covered and _is_to_be_marked(gang):
         state.unmarked[gang.key] = gang  # unless a pod carries the mark
+
+
+def _other_waves(gang: GangState) -> tuple[frozenset[str], frozenset[str]]:
+    """The roles of waves that are satisfied, and of those after the present one (D3)."""
+    waves = {role: gang.spec.wave_of.get(role, 0) for role in gang.minima.by_role}
+    ran = covered_roles(gang.covered, gang.minima)
+    present = min(wave for role, wave in waves.items() if role not in ran) if len(ran) < len(waves) else 0
+    return ran, frozenset(role for role, wave in waves.items() if role not in ran and wave > present)
+
+
+def _is_to_be_marked(gang: GangState) -> bool:
+    spec = gang.spec
+    lost_its_object = bool(spec.problem) and any(task.mark for task in gang.tasks.values())
+    return bool(spec.object is not None or gang.minima.total > 1 or spec.group or lost_its_object)
 
 
 def _choose(gang: GangState) -> None:
@@ -45,14 +54,9 @@ def _choose(gang: GangState) -> None:
         gang.choose(next(choices(gang, gang.spec)))
 
 
-def _has_lost_its_object(gang: GangState) -> bool:
-    return bool(gang.spec.problem) and any(task.mark for task in gang.tasks.values())
-
-
 def _earned_mark(gang: GangState, unit: Unit) -> str:
-    """The commit mark of what was bound of a gang once; empty if no such pod is left. A group has one mark for all its
+    """The commit mark of what was bound of a gang once; empty if no such pod is left. A unit has one mark for all its
     gangs, and bound minima count only if those of the other gangs are bound too (K7)."""
-    spec = gang.spec
     best = mark_left(gang)
     if not best and not any(task.status in STARTED for task in gang.tasks.values()):
         return ""
@@ -62,10 +66,14 @@ def _earned_mark(gang: GangState, unit: Unit) -> str:
     if counts and minima_are_bound(gang):
         return mark_of(gang.minima)
     if not best and gang.status.started:  # its marked pod went while no scheduler ran
-        best = _mark_of_started(gang)
-    elif unit.is_alone and gang.minima.total <= 1 and not covers(best, gang.minima) and _one_was_bound(gang):
+        return _with_bound_waves(gang, _mark_of_started(gang), counts)
+    if unit.is_alone and _shows_one_was_bound(gang, best):
         return mark_of(gang.minima)  # its mark was written for another gang that the pod belonged to meanwhile
-    return merged(best, _mark_of_bound_waves(gang)) if spec.waves and counts else best
+    return _with_bound_waves(gang, best, counts)
+
+
+def _with_bound_waves(gang: GangState, best: str, counts: bool) -> str:
+    return merged(best, _mark_of_bound_waves(gang)) if gang.spec.waves and counts else best
 
 
 def _mark_of_bound_waves(gang: GangState) -> str:
@@ -83,10 +91,13 @@ def _mark_of_bound_waves(gang: GangState) -> str:
     return mark_of(minima, minima.by_role.keys() - met) if met else ""
 
 
-def _one_was_bound(gang: GangState) -> bool:
+def _shows_one_was_bound(gang: GangState, best: str) -> bool:
     """Whether a pod that the minimum counts has started, which shows that a minimum of 1 was bound once."""
-    minima = gang.minima.by_role
-    return any(task.status in STARTED and (not minima or task.role in minima) for task in gang.tasks.values())
+    minima = gang.minima
+    if minima.total > 1 or covers(best, minima):
+        return False
+    counted = [task for task in gang.tasks.values() if not minima.by_role or task.role in minima.by_role]
+    return any(task.status in STARTED for task in counted)
 
 
 def _never_bound(gang: GangState) -> frozenset[str]:
@@ -116,40 +127,45 @@ def has_lost_members(gang: GangState) -> bool:
     To a scheduler that starts it shows that the gang was committed: the pod with its mark went while no scheduler ran.
     A gang whose decision was cut off still has the pods that were to be bound."""
     starts = [task.since_ns for task in gang.tasks.values() if task.status in STARTED and task.decision]
-    known = [since_ns for since_ns in starts if since_ns is not None]
-    if not known:
+    first_ns = min((since_ns for since_ns in starts if since_ns is not None), default=None)
+    if first_ns is None:
         return False
-    first_ns = min(known)
-    by_role: dict[str, int] = {}
-    for task in gang.tasks.values():
-        if task.status in OCCUPIED or task.created_ns <= first_ns:
-            by_role[task.role] = by_role.get(task.role, 0) + 1
-    minima, later = gang.minima, _never_bound(gang)
-    total = minima.total - sum(n for role, n in minima.by_role.items() if role in later)
-    there = sum(count for role, count in by_role.items() if role not in later)
-    return there < total or any(by_role.get(role, 0) < n for role, n in minima.by_role.items() if role not in later)
+    there = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED or task.created_ns <= first_ns)
+    later, by_role = _never_bound(gang), gang.minima.by_role
+    total = gang.minima.total - sum(by_role.get(role, 0) for role in later)
+    needed = {role: minimum for role, minimum in by_role.items() if role not in later}
+    counted = sum(count for role, count in there.items() if role not in later)
+    return counted < total or any(there[role] < minimum for role, minimum in needed.items())
 
 
 def mark_others(gang: GangState) -> list[Marked]:
     """Members that get the gang's commit mark: those whose mark covers less, from before a minimum was raised, and one
-    bound or finished member if none carries it. So the mark survives the deletion of a pod (G11). Of a gang with waves
-    each wave leaves a pod with a mark, and a few of them suffice: n waves would rewrite n²/2 pods."""
-    staying = [task for task in gang.tasks.values() if task.status is not TaskStatus.RELEASING]
+    bound or finished member if none carries it. So the mark survives the deletion of a pod (G11)."""
     if not gang.covered:
         return []
-    heirs = [task for task in staying if task.mark and not covers_mark(task.mark, gang.covered)]
-    if heirs and gang.spec.waves:
-        carriers = [task for task in staying if task.mark and covers_mark(task.mark, gang.covered)]
-        nodes = {task.node for task in carriers}
-        heirs.sort(key=lambda task: (task.node in nodes, task.order))
-        heirs = heirs[: max(0, MARKED_OF_WAVES - len(carriers))]
-    if not heirs and not any(task.mark for task in staying):
-        for status in (TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED):
-            found = [task for task in staying if task.status is status]
-            if found:
-                heirs = [min(found, key=lambda task: task.order)]
-                break
+    staying = [task for task in gang.tasks.values() if task.status is not TaskStatus.RELEASING]
+    heirs = _with_lower_marks(gang, staying) or ([] if any(task.mark for task in staying) else _first_heir(staying))
     return [Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered) for heir in heirs]
+
+
+def _with_lower_marks(gang: GangState, staying: Sequence[Task]) -> list[Task]:
+    """Of a gang with waves each wave leaves a pod with a mark, and a few of them suffice: n waves would rewrite n²/2
+    pods."""
+    carriers = [task for task in staying if task.mark and covers_mark(task.mark, gang.covered)]
+    lower = [task for task in staying if task.mark and not covers_mark(task.mark, gang.covered)]
+    if not gang.spec.waves:
+        return lower
+    nodes = {task.node for task in carriers}
+    lower.sort(key=lambda task: (task.node in nodes, task.order))
+    return lower[: max(0, MARKED_OF_WAVES - len(carriers))]
+
+
+def _first_heir(staying: Sequence[Task]) -> list[Task]:
+    for status in (TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED):
+        found = [task for task in staying if task.status is status]
+        if found:
+            return [min(found, key=attrgetter("order"))]
+    return []
 
 
 class Commits(Feature):
@@ -177,14 +193,17 @@ class Commits(Feature):
             return False
         if not gang.covered and has_lost_members(gang):
             return True
-        tasks = [task for mate in self._units.mates(gang) for task in mate.tasks.values()]
-        last = max((_wave(task) for task in gang.tasks.values() if task.status in STARTED), default=0)
-        decisions = {task.decision for task in gang.tasks.values() if task.status in STARTED and _wave(task) == last}
-        if "" in decisions or any(task.mark for task in tasks if task.decision in decisions):
+        started = [task for task in gang.tasks.values() if task.status in STARTED]
+        last = max(map(_wave, started), default=0)
+        decisions = {task.decision for task in started if _wave(task) == last}
+        mates = [task for mate in self._units.mates(gang) for task in mate.tasks.values()]
+        if "" in decisions or any(task.mark for task in mates if task.decision in decisions):
             return False
+        return any(self._lacks_pods(gang, decision, mates) for decision in decisions)
+
+    def _lacks_pods(self, gang: GangState, decision: str, mates: Sequence[Task]) -> bool:
+        """Whether pods of a decision are gone."""
+        bound = [task.uid for task in mates if task.decision == decision]
         waiting = [task.uid for task in [*waits_for(gang).minimum, *pending_tasks(gang)]]
-        waiting += [task.uid for task in sorted(tasks, key=attrgetter("order")) if not task.decision]
-        return any(
-            not is_cut_off(one, [task.uid for task in tasks if task.decision == one], list(dict.fromkeys(waiting)))
-            for one in decisions
-        )
+        waiting += [task.uid for task in sorted(mates, key=attrgetter("order")) if not task.decision]
+        return not is_cut_off(decision, bound, list(dict.fromkeys(waiting)))

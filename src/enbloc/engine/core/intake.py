@@ -130,16 +130,22 @@ class Intake(Feature):
         if obstacles or unit.unsatisfied:
             self._read_incomplete(unit, obstacles)
             return
-        for gang in unit.gangs:
-            if gang not in starting and (gang.satisfied or not starting):
+        for gang in [gang for gang in unit.gangs if not gang.starts]:
+            if gang.satisfied or not starting:
                 self.queue(gang)
-            else:  # the first in order is queued for all; surplus waits until all have started
-                self._queues.remove(gang)
-                if not is_reportable(gang):
-                    self._reporter.withdraw(gang)
-        if starting:
+            else:  # surplus waits until all have started
+                self._stand_back(gang)
+        for gang in starting:
+            self._stand_back(gang)
+        if starting:  # the first in order is queued for all
             others = [gang for gang in unit.gangs if gang not in starting and not gang.satisfied]
             self._queue_unit(starting, [gang for gang in others if is_reportable(gang)], unit.holds)
+
+    def _stand_back(self, gang: GangState) -> None:
+        """It is in no queue itself; what it says stays while it waits."""
+        self._queues.remove(gang)
+        if not is_reportable(gang):
+            self._reporter.withdraw(gang)
 
     def _read_incomplete(self, unit: Unit, obstacles: Mapping[GangKey, Diagnosis]) -> None:
         """A gang of the unit cannot start, or one that it names is not satisfied: complete ones may be attempted apart
@@ -189,10 +195,9 @@ class Intake(Feature):
         if not wanted:
             self._queues.remove(gang)
             return
-        queue = self._queues.placement
-        if self._backfills and all(task.cls.best_effort for task in wanted):
-            queue = self._queues.best_effort
-        whatever = waiting if gang.spec.tree is not None and not for_surplus else wanted  # T0: of any choice
+        best_effort = self._backfills and all(task.cls.best_effort for task in wanted)
+        queue = self._queues.best_effort if best_effort else self._queues.placement
+        whatever = wanted if gang.spec.tree is None else waiting  # T0: of any choice
         alike = signature.of_gang(self._state, request, wanted, whatever, self._features)
         band = Band.SURPLUS if for_surplus else Band.MINIMA
         equivalence = self._queues.put(queue, gang, self._order(gang, band), alike)

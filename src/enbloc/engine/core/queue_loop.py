@@ -193,21 +193,20 @@ def is_blocked(cycle: Cycle, gang: GangState) -> bool:
 def blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> GangState | None:
     """In a FIFO queue: a gang before this one that is unschedulable, not enqueued, or enqueued and without pods. An
     active gang in another scheduling queue blocks too: it was not attempted yet."""
-    found: Head | None = None
-    for queue in cycle.queues.all():
-        for equivalence in queue.in_queue(name):
-            head = equivalence.head() if equivalence.unschedulable or queue is not served else None
-            if head is None or head.order.band is not Band.MINIMA or head.order >= order:
-                continue
-            if equivalence.diagnosis is not None and equivalence.diagnosis.reason is PendingReason.GROUP_NOT_READY:
-                continue  # its group lacks members: it holds what it can, and is not in line (K6)
-            if found is None or head.order < found.order:
-                found = head
-    for gang in cycle.features.in_line(name):
-        own = cycle.order(gang)
-        if own < order and (found is None or own < found.order):
-            found = Head(own, gang)
-    return found.gang if found is not None else None
+    classes = [(queue, one) for queue in cycle.queues.all() for one in queue.in_queue(name)]
+    heads = [one.head() for queue, one in classes if _may_block(one, active=queue is served)]
+    found = [head for head in heads if head is not None and head.order.band is Band.MINIMA]
+    found += [Head(cycle.order(gang), gang) for gang in cycle.features.in_line(name)]
+    first = min(found, key=lambda head: head.order, default=None)
+    return first.gang if first is not None and first.order < order else None
+
+
+def _may_block(equivalence: EquivalenceClass, *, active: bool) -> bool:
+    """`active`: its queue is being served. A unit that lacks members holds what it can, and is not in line (K6)."""
+    why = equivalence.diagnosis
+    if why is not None and why.reason is PendingReason.GROUP_NOT_READY:
+        return False
+    return equivalence.unschedulable or not active
 
 
 def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangState) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from enbloc.engine.core.tables.commit_marks import Minima
 from enbloc.engine.core.tables.need import Need, need_of
 from enbloc.engine.core.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
-from enbloc.gangs.gang_tree import leaves
+from enbloc.gangs.gang_tree import Vertex, leaves
 
 _STARTED = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND})
 
@@ -79,27 +79,36 @@ def request_of(
     """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
     waiting = pending_tasks(gang) if pending is None else pending
     need = gang.need if choice is None else need_of(gang, choice)
-    if gang.spec.tree is None and len(need.minima) == 1 and gang.pending.keys() == need.minima.keys():  # most gangs
-        (role, minimum), *_ = need.minima.items()
-        lacks = max(0, minimum - need.found.get(role, 0))
-        first = waiting[:lacks]
-        return PlacementRequest(gang, first, waiting[lacks:], max(0, need.short_of(need.found) - len(first)))
-    lacking = {role: minimum - need.found.get(role, 0) for role, minimum in need.minima.items()}
-    needed: list[Task] = []
-    rest: list[Task] = []
     if need.others:  # without replacements for an earlier wave, and tasks of a later one
         waiting = [task for task in waiting if task.role not in need.others]
+    needed, rest = _divided(gang, waiting, need)
+    short = max(0, need.short_of(need.found) - len(needed))
+    if short and gang.spec.tree is not None and gang.satisfied:
+        short = min(short, _of_started_sub_groups(gang.spec.tree, rest, need))
+    return PlacementRequest(gang, needed, rest, short, choice=choice)
+
+
+def _divided(gang: GangState, waiting: Sequence[Task], need: Need) -> tuple[Sequence[Task], Sequence[Task]]:
+    """Tasks that the minima of roles need, and the others."""
+    lacking = {role: minimum - need.found.get(role, 0) for role, minimum in need.minima.items()}
+    if len(lacking) == 1 and gang.pending.keys() == lacking.keys():  # most gangs: one role
+        (lacks,) = lacking.values()
+        return waiting[: max(0, lacks)], waiting[max(0, lacks) :]
+    needed: list[Task] = []
+    rest: list[Task] = []
     for task in waiting:
         if lacking.get(task.role, 0) > 0:
             lacking[task.role] -= 1
             needed.append(task)
         else:
             rest.append(task)
-    short = max(0, need.short_of(need.found) - len(needed))
-    if gang.spec.tree is not None and gang.satisfied:  # T0: a sub-group that has not started makes up no total
-        roles = {leaf.name for leaf in leaves(gang.spec.tree) if need.found.get(leaf.name, 0) < leaf.minimum}
-        short = min(short, sum(task.role not in roles for task in rest))
-    return PlacementRequest(gang, needed, rest, short, choice=choice)
+    return needed, rest
+
+
+def _of_started_sub_groups(tree: Vertex, tasks: Sequence[Task], need: Need) -> int:
+    """T0: a sub-group that has not started makes up no total."""
+    not_started = {leaf.name for leaf in leaves(tree) if need.found.get(leaf.name, 0) < leaf.minimum}
+    return sum(task.role not in not_started for task in tasks)
 
 
 def surplus(gang: GangState) -> frozenset[str]:

@@ -126,31 +126,30 @@ class Units:
 
     def settle(self, changed: Iterable[GangState]) -> list[Complain]:
         """Before gangs are read: brings the units up to date with the lists of their gangs."""
-        complaints: list[Complain] = []
         changed = list(changed)
         if not changed and self._forgotten == self._state.gang_table.forgotten:
-            return complaints
-        gone = self._forgotten != self._state.gang_table.forgotten and any(
-            key not in self._state.gangs for key in self._known
-        )
-        self._forgotten = self._state.gang_table.forgotten
-        if gone or not all(self._is_known(gang) for gang in changed):
+            return []
+        complaints: list[Complain] = []
+        if self._is_outdated(changed):
             complaints = self._rebuild()
             changed = list(self._state.dirty.values())  # includes gangs whose unit changed
-        seen: dict[int, Unit] = {}
-        for gang in changed:
-            unit = self._of.get(gang.key)
-            if unit is not None and id(unit) not in seen:
-                seen[id(unit)] = unit
-                before = (unit.met, unit.committed)
-                self._review(unit)
-                if before != (unit.met, unit.committed):  # the start of one gang counts for all
-                    for mate in unit.gangs:
-                        self._state.touch(mate)
+        seen = {id(unit): unit for gang in changed if (unit := self._of.get(gang.key)) is not None}
+        for unit in seen.values():
+            before = (unit.met, unit.committed)
+            self._review(unit)
+            if before != (unit.met, unit.committed):  # the start of one gang counts for all
+                for mate in unit.gangs:
+                    self._state.touch(mate)
         if self._awaiting:
             keys = {gang.key for gang in changed}.union(*(unit.keys for unit in seen.values()))
             self._review_awaiting(keys)
         return complaints
+
+    def _is_outdated(self, changed: Iterable[GangState]) -> bool:
+        """Whether a gang is gone, or names others than when the units were built."""
+        forgotten, self._forgotten = self._forgotten, self._state.gang_table.forgotten
+        gone = forgotten != self._forgotten and any(key not in self._state.gangs for key in self._known)
+        return gone or not all(map(self._is_known, changed))
 
     def _review_awaiting(self, keys: Iterable[GangKey]) -> None:
         """The units that await these gangs are read again if other gangs keep them waiting now."""
@@ -202,31 +201,30 @@ class Units:
         self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
         self._lists = {}
         self._find_named()
-        complaints: list[Complain] = []
         for keys, awaits in _groups_by_consent(self._lists):
             known = before.get(keys[0])
-            unit = (
-                known
-                if known is not None and (known.keys, known.awaits) == (keys, awaits)
-                else Unit(keys, awaits, state.gangs)
-            )
-            for key in awaits:
-                self._awaiting.setdefault(key, []).append(unit)
-            for key in keys:
-                self._of[key] = unit
-                if before.get(key) is not unit or not gone.isdisjoint(awaits):
-                    state.touch(state.gangs[key])
-        for key in self._awaiting:
-            if key in state.gangs:
-                self._known.setdefault(key, state.gangs[key].spec.group)
-        for key in before.keys() - self._of.keys():
-            if key in state.gangs:
-                state.touch(state.gangs[key])
+            if known is None or (known.keys, known.awaits) != (keys, awaits):
+                known = Unit(keys, awaits, state.gangs)
+            self._enter(known, before, anew=not gone.isdisjoint(awaits))
+        for gang in [state.gangs[key] for key in self._awaiting if key in state.gangs]:
+            self._known.setdefault(gang.key, gang.spec.group)
+        for gang in [state.gangs[key] for key in before if key not in self._of and key in state.gangs]:
+            state.touch(gang)
+        complaints: list[Complain] = []
         for unit in {id(unit): unit for unit in self._of.values()}.values():
             self._review(unit)
             complaints += self._disagreements(unit) if unit.awaits or len(unit.keys) > 1 else []
         self._review_awaiting(self._awaiting)
         return complaints
+
+    def _enter(self, unit: Unit, before: Mapping[GangKey, Unit], *, anew: bool) -> None:
+        """A unit is known by its gangs, which are read again if it is another one, or `anew`."""
+        for key in unit.awaits:
+            self._awaiting.setdefault(key, []).append(unit)
+        for key in unit.keys:
+            self._of[key] = unit
+            if anew or before.get(key) is not unit:
+                self._state.touch(self._state.gangs[key])
 
     def _disagreements(self, unit: Unit) -> list[Complain]:
         """Gangs whose list is not the whole unit (K7). Each is reported once."""

@@ -136,11 +136,13 @@ class Holds(ClaimPolicy):
         Strict one starts though nothing is held, once a gang is complete and another that it needs cannot start."""
         lacks = bool(obstacles) and not unit.unsatisfied
         self._stand(unit, lacks and all(self._is_created_by_us(key, why) for key, why in obstacles.items()))
-        if (obstacles or unit.unsatisfied) and not unit.stands and unit.waiting_ns and not unit.holds:
-            complete = next((gang for gang in unit.gangs if gang.key not in obstacles and _waits(gang)), None)
-            if complete is not None and self.clock(unit) is None:
-                claim = self._claim(unit, complete, (), self._now_ns)
-                self._claims.make(claim, "Waiting", "waits for the other gangs of its group")
+        if (obstacles or unit.unsatisfied) and not unit.stands:
+            self._start_clock(unit, [gang for gang in unit.gangs if gang.key not in obstacles and _waits(gang)])
+
+    def _start_clock(self, unit: Unit, complete: Sequence[GangState]) -> None:
+        if complete and unit.waiting_ns and not unit.holds and self.clock(unit) is None:
+            claim = self._claim(unit, complete[0], (), self._now_ns)
+            self._claims.make(claim, "Waiting", "waits for the other gangs of its group")
 
     def _is_created_by_us(self, key: GangKey, why: Diagnosis) -> bool:
         return self._state.gangs[key].spec.recreated_by_us and (why.not_enqueued or why.reason in _OURS)
@@ -219,12 +221,15 @@ class Holds(ClaimPolicy):
             for claim in claims:
                 claim.until_ns = 0 if stands_ns else until_ns
             if until_ns <= (stands_ns or now_ns):
-                waiting = [mate for mate in unit.gangs if not mate.satisfied]
-                for kind in (self.kind, ClaimKind.RESERVE, ClaimKind.PREEMPT):
-                    for mate in unit.gangs:
-                        self._claims.end(mate, kind, "TimedOut", "the waiting time is over; its room is released")
-                found += [self._time_out(mate) for mate in waiting]
+                found += self._time_out_all(unit)
         return found
+
+    def _time_out_all(self, unit: Unit) -> list[TimeOut]:
+        waiting = [mate for mate in unit.gangs if not mate.satisfied]
+        for kind in (self.kind, ClaimKind.RESERVE, ClaimKind.PREEMPT):
+            for mate in unit.gangs:
+                self._claims.end(mate, kind, "TimedOut", "the waiting time is over; its room is released")
+        return [self._time_out(mate) for mate in waiting]
 
     def _time_out(self, gang: GangState) -> TimeOut:
         waiting = [task for task in gang.tasks.values() if task.status is TaskStatus.PENDING and task.ours]

@@ -14,7 +14,16 @@ from enbloc import config
 from enbloc.gangs import claim_records
 from enbloc.inspect.capacity import readable
 from enbloc.inspect.overview import KINDS, Overview, explain, read_overview, sentence, shown
-from enbloc.inspect.tables import explanation_lines, gangs_table, node_columns, nodes_table, queues_table
+from enbloc.inspect.tables import (
+    GANG_COLUMNS,
+    QUEUE_COLUMNS,
+    explanation_lines,
+    gang_cells,
+    node_cells,
+    node_columns,
+    queue_cells,
+    table,
+)
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
@@ -54,9 +63,9 @@ def test_the_quickstart_at_a_glance() -> None:
         ("node-1", 2, 75),
         ("node-2", 2, 100),
     ]
-    assert "default/bert" in text_of(gangs_table(overview, 0))
-    assert "cpu 14" in text_of(queues_table(overview))
-    assert "8/8" in text_of(nodes_table(overview))
+    assert "default/bert" in text_of(table(GANG_COLUMNS, [gang_cells(gang, 0) for gang in overview.gangs]))
+    assert "cpu 14" in text_of(table(QUEUE_COLUMNS, [queue_cells(queue) for queue in overview.queues]))
+    assert "8/8" in text_of(table(node_columns(overview), [node_cells(node, overview) for node in overview.nodes]))
     assert shown(overview)["nodes"][1]["resources"]["cpu"] == {"used": "8", "room": "8", "percent": 100}
 
 
@@ -150,7 +159,9 @@ def test_r8_the_expected_start_is_reported(tmp_path: Path) -> None:
     assert reported.sentence.endswith(f"; it is expected to start at {reported.expected_start}.")
     now = parse_timestamp(reported.expected_start) - 40 * SECOND
     assert any(line.strip().endswith("(expected to start in 40s)") for line in explanation_lines(reported, now))
-    assert "expected to start in 40s" in text_of(gangs_table(overview, now))
+    assert "expected to start in 40s" in text_of(
+        table(GANG_COLUMNS, [gang_cells(gang, now) for gang in overview.gangs])
+    )
     assert shown(overview)["gangs"][0]["expectedStart"] == reported.expected_start
 
 
@@ -204,7 +215,9 @@ def test_r7_reserved_room_is_shown_on_its_node(tmp_path: Path) -> None:
     assert [(node.node, node.reserved) for node in overview.nodes] == [("a", {"default/g": 2}), ("b", {})]
     assert shown(overview)["nodes"][0]["reserved"] == {"default/g": 2}
     assert shown(overview)["nodes"][0]["reservedRoom"] == {"default/g": {"cpu": "4"}}
-    assert "default/g (2: 4 cpu)" in text_of(nodes_table(overview))
+    assert "default/g (2: 4 cpu)" in text_of(
+        table(node_columns(overview), [node_cells(node, overview) for node in overview.nodes])
+    )
     assert node_columns(overview)[-1] == "RESERVED"
     assert node_columns(overview_at(0))[-1] != "RESERVED"
 

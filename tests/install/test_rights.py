@@ -22,10 +22,10 @@ from enbloc.install.rights import (
     COMPONENTS,
     CONTROLLERS,
     READ,
+    READS,
     SCHEDULER,
     WEBHOOK,
     Right,
-    controllers_read,
     namespace_rights,
     rights,
     roles,
@@ -139,7 +139,7 @@ def test_all_that_the_control_plane_writes_is_allowed(done: set[Did]) -> None:
 def test_every_allowed_verb_is_used(done: set[Did]) -> None:
     read = {
         (component, verb, KINDS[kind].group, KINDS[kind].plural)
-        for component, kinds in ((SCHEDULER, Scheduler.kinds), (CONTROLLERS, controllers_read()))
+        for component, kinds in ((SCHEDULER, Scheduler.kinds), (CONTROLLERS, READS[CONTROLLERS]))
         for kind in kinds
         for verb in READ
     }
@@ -151,7 +151,7 @@ def test_every_allowed_verb_is_used(done: set[Did]) -> None:
 def test_what_is_watched_may_be_read() -> None:
     plane = ControlPlane(Store(lambda: 0), parse(None), frozenset())
     watched = frozenset().union(*(controller.kinds for controller in plane._controllers), BuiltInQueues.kinds)
-    assert watched == controllers_read()
+    assert watched == READS[CONTROLLERS]
     for component, kinds in ((SCHEDULER, Scheduler.kinds), (CONTROLLERS, watched)):
         for kind in kinds:
             known = KINDS[kind]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -45,6 +46,20 @@ def cluster_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turns a cluster that cannot be read into a refusal."""
+    from enbloc.cluster.kube.credentials import NoCredentials
+
+    try:
+        yield
+    except NoCredentials as why:
+        raise Refusal([str(why)]) from None
+    except Refused as why:
+        what = "cannot be reached" if why.code in (503, 504) else "refused"
+        raise Refusal([f"the cluster {what}: {why.message}"]) from None
 
 
 class Fetched(NamedTuple):
@@ -116,21 +131,15 @@ async def _fetch(
 ) -> tuple[Config, Scheduler]:
     """Fills `lists`. Not its result: `asyncio.run` takes the time to format that, of 20,000 pods a second."""
     from enbloc.cluster.kube import connect  # imported late: help must be fast
-    from enbloc.cluster.kube.credentials import NoCredentials
     from enbloc.cluster.kube.http import Bounds
 
-    try:
+    with reachable():
         async with await connect(kubeconfig, context, bounds=Bounds(patience_s=PATIENCE_S)) as cluster:
             config, scheduler = await ask(cluster) if ask is not None else (parse(None), UNKNOWN)
             needed = frozenset(kinds if needed is None else needed)
             kinds = tuple(dict.fromkeys((*kinds, *(entry.kind for entry in config.group_by_owner.active))))
             requests = [_unless_forbidden(cluster.list(kind), kind not in needed) for kind in kinds]
             found = await _all_or_none(requests)
-    except NoCredentials as why:
-        raise Refusal([str(why)]) from None
-    except Refused as why:
-        what = "cannot be reached" if why.code in (503, 504) else "refused"
-        raise Refusal([f"the cluster {what}: {why.message}"]) from None
     lists.update((kind, some) for kind, some in zip(kinds, found, strict=True) if some is not None)
     return config, scheduler
 

@@ -72,10 +72,10 @@ def command(
 
 
 def _listing(overview: Overview, output: str) -> Listing:
-    from enbloc.inspect.tables import GANG_COLUMNS, GANG_WIDE, gang_cells, gang_wide_cells, gangs_table
+    from enbloc.inspect.tables import GANG_COLUMNS, GANG_WIDE, gang_cells, gang_wide_cells
 
     now = time.time_ns()
     wide = output == WIDE
     cells = [[*gang_cells(gang, now), *(gang_wide_cells(gang) if wide else ())] for gang in overview.gangs]
     columns = (*GANG_COLUMNS, *(GANG_WIDE if wide else ()))
-    return Listing("gangs", columns, cells, gangs_json(overview), lambda: gangs_table(overview, now))
+    return Listing("gangs", columns, cells, gangs_json(overview))

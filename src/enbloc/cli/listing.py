@@ -38,8 +38,6 @@ class Listing(msgspec.Struct, frozen=True):
     columns: Sequence[str]
     cells: Sequence[Sequence[str]]
     objects: Sequence[Mapping[str, Any]]
-    styled: Callable[[], Any]
-    """The same as a table for a terminal."""
 
 
 def _selector(context: click.Context, option: click.Parameter, text: str) -> Selector:
@@ -104,7 +102,9 @@ def _print(listing: Listing, options: Options) -> None:
         case _ if sys.stdout.isatty() and options.headers and options.output == TEXT:
             from rich.console import Console
 
-            Console().print(listing.styled())
+            from enbloc.inspect.tables import table
+
+            Console().print(table(listing.columns, listing.cells))
         case _:
             for line in aligned([listing.columns, *listing.cells] if options.headers else listing.cells):
                 click.echo(line)

@@ -56,16 +56,16 @@ def command(
 
 
 def _listing(overview: Overview) -> Listing:
-    from enbloc.inspect.tables import node_cells, node_columns, nodes_table
+    from enbloc.inspect.tables import node_cells, node_columns
 
     cells = [node_cells(node, overview) for node in overview.nodes]
-    return Listing("nodes", node_columns(overview), cells, nodes_json(overview), lambda: nodes_table(overview))
+    return Listing("nodes", node_columns(overview), cells, nodes_json(overview))
 
 
 def _domains(overview: Overview) -> Listing:
-    from enbloc.inspect.tables import domain_cells, domain_columns, domains_table
+    from enbloc.inspect.tables import domain_cells, domain_columns
     from enbloc.inspect.topology import read_domains
 
     domains = read_domains(overview.trees, overview.nodes) if overview.trees is not None else []
     cells = [domain_cells(one, domains) for one in domains]
-    return Listing("domains", domain_columns(domains), cells, domains_json(domains), lambda: domains_table(domains))
+    return Listing("domains", domain_columns(domains), cells, domains_json(domains))

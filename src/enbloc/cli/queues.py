@@ -53,9 +53,9 @@ def command(
 
 
 def _listing(overview: Overview, output: str) -> Listing:
-    from enbloc.inspect.tables import QUEUE_COLUMNS, QUEUE_WIDE, queue_cells, queues_table
+    from enbloc.inspect.tables import QUEUE_COLUMNS, QUEUE_WIDE, queue_cells
 
     wide = output == WIDE
     cells = [[*queue_cells(queue), *([str(queue.priority)] if wide else ())] for queue in overview.queues]
     columns = (*QUEUE_COLUMNS, *(QUEUE_WIDE if wide else ()))
-    return Listing("queues", columns, cells, queues_json(overview), lambda: queues_table(overview))
+    return Listing("queues", columns, cells, queues_json(overview))

@@ -12,7 +12,7 @@ import click
 
 from enbloc.cli.compat import compat_option
 from enbloc.cli.errors import Refusal, read_config
-from enbloc.cli.fetch import cluster_options
+from enbloc.cli.fetch import cluster_options, reachable
 from enbloc.listing import plural
 from enbloc.units import SECOND, format_duration, parse_duration
 
@@ -48,21 +48,13 @@ def command(
     \b
     Example: enbloc shadow --compat volcano --for 1h
     """
-    from enbloc.api.writes import Refused
-    from enbloc.cluster.kube.credentials import NoCredentials
-
     config = read_config(config_file, compat)
     try:
         seconds = parse_duration(duration) / SECOND if duration is not None else None
     except ValueError as why:
         raise Refusal([f"--for: {why}"]) from None
-    try:
+    with reachable():
         report = asyncio.run(watch(kubeconfig, context, config, seconds))
-    except NoCredentials as why:
-        raise Refusal([str(why)]) from None
-    except Refused as why:
-        what = "cannot be reached" if why.code in (503, 504) else "refused"
-        raise Refusal([f"the cluster {what}: {why.message}"]) from None
     click.echo(json.dumps(report) if output == "json" else "\n".join(lines(report)))
 
 

@@ -103,11 +103,6 @@ def read_queues(reading: Reading, gangs: Sequence[Gang]) -> list[Queue]:
     return sorted(rows, key=lambda row: (-row.priority, natural_key(row.queue)))
 
 
-def amount(name: str, nanos: int) -> str:
-    """As Kubernetes writes it, and exactly."""
-    return format_amount(name, nanos)
-
-
 def readable(name: str, nanos: int) -> str:
     """For a column of a table: long amounts of bytes are rounded to a tenth, `23.5Gi` instead of `24684100Ki`."""
     exact = format_amount(name, nanos)

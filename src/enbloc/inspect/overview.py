@@ -10,13 +10,13 @@ import msgspec
 from enbloc.config import Config
 from enbloc.inspect import capacity
 from enbloc.inspect import gangs as gang_rows
-from enbloc.inspect.capacity import Node, Queue, Use, amount
+from enbloc.inspect.capacity import Node, Queue, Use
 from enbloc.inspect.gang_states import FAILED, FINISHED, PREEMPTED
 from enbloc.inspect.gangs import Gang, Objects, Reading
 from enbloc.inspect.topology import KINDS as KINDS_OF_TREES
 from enbloc.inspect.topology import Domain, Trees
 from enbloc.listing import listed, plural
-from enbloc.units import NANO
+from enbloc.units import NANO, format_amount
 
 KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS, *KINDS_OF_TREES)))
 """The kinds to list."""
@@ -170,7 +170,7 @@ def gangs_json(overview: Overview, limit: int | None = None) -> list[dict[str, A
     rows = []
     for gang in overview.gangs[:limit]:
         row: dict[str, Any] = msgspec.to_builtins(gang)
-        row["largest"] = {name: amount(name, nanos) for name, nanos in row["largest"].items()}
+        row["largest"] = {name: format_amount(name, nanos) for name, nanos in row["largest"].items()}
         rows.append({**row, "created": gang.created / NANO, "sentence": sentence(gang)})
     return rows
 
@@ -180,7 +180,7 @@ def queues_json(overview: Overview, limit: int | None = None) -> list[dict[str, 
     for queue in overview.queues[:limit]:
         row: dict[str, Any] = msgspec.to_builtins(queue)
         for key in ("used", "capability"):
-            row[key] = {name: amount(name, nanos) for name, nanos in row[key].items()}
+            row[key] = {name: format_amount(name, nanos) for name, nanos in row[key].items()}
         rows.append(row)
     return rows
 
@@ -191,7 +191,7 @@ def domains_json(domains: Sequence[Domain]) -> list[dict[str, Any]]:
 
 def _resources_json(resources: Mapping[str, Use]) -> dict[str, Any]:
     return {
-        name: {"used": amount(name, use.used), "room": amount(name, use.capacity), "percent": use.percent}
+        name: {"used": format_amount(name, use.used), "room": format_amount(name, use.capacity), "percent": use.percent}
         for name, use in resources.items()
     }
 
@@ -205,7 +205,7 @@ def nodes_json(overview: Overview, limit: int | None = None) -> list[dict[str, A
             "resources": _resources_json(node.resources),
             "reserved": dict(node.reserved),
             "reservedRoom": {
-                gang: {name: amount(name, nanos) for name, nanos in room.items()}
+                gang: {name: format_amount(name, nanos) for name, nanos in room.items()}
                 for gang, room in node.reserved_room.items()
             },
         }

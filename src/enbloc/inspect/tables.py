@@ -26,17 +26,23 @@ _UID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 """In the name of a Job's PodGroup."""
 
 
-def _table(*columns: str) -> Table:
-    made = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, no_wrap=column != "WHY", overflow="fold" if column == "WHY" else "ellipsis")
-    return made
-
-
 GANG_COLUMNS: Final = ("GANG", "QUEUE", "STATE", "PODS", "MIN", "AGE", "WHY")
 GANG_WIDE: Final = ("PRIORITY", "API", "REASON")
 QUEUE_COLUMNS: Final = ("QUEUE", "PARENT", "STATE", "WEIGHT", "RUNNING", "WAITING", "USED")
 QUEUE_WIDE: Final = ("PRIORITY",)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """The first thousand rows, for a terminal. A gang's state has its colour."""
+    made = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, no_wrap=column != "WHY", overflow="fold" if column == "WHY" else "ellipsis")
+    for row in rows[:_MOST_ROWS]:
+        cells: list[str | Text] = [escape(cell) for cell in row]
+        if columns[0] == "GANG":
+            cells[2] = Text(row[2], style=STATE_STYLES.get(row[2], "dim"))
+        made.add_row(*cells)
+    return made
 
 
 def gang_cells(gang: Gang, now_ns: int) -> list[str]:
@@ -47,15 +53,6 @@ def gang_cells(gang: Gang, now_ns: int) -> list[str]:
 
 def gang_wide_cells(gang: Gang) -> list[str]:
     return [str(gang.priority), gang.dialect, gang.reason]
-
-
-def gangs_table(overview: Overview, now_ns: int, rows: int = _MOST_ROWS) -> Table:
-    table = _table(*GANG_COLUMNS)
-    for gang in overview.gangs[:rows]:
-        cells: list[str | Text] = [escape(cell) for cell in gang_cells(gang, now_ns)]
-        cells[2] = Text(gang.state, style=STATE_STYLES.get(gang.state, "dim"))
-        table.add_row(*cells)
-    return table
 
 
 def _why(gang: Gang, now_ns: int) -> str:
@@ -91,13 +88,6 @@ def queue_cells(queue: Queue) -> list[str]:
     return [queue.queue, queue.parent, queue.state, *counts, ", ".join(used)]
 
 
-def queues_table(overview: Overview) -> Table:
-    table = _table(*QUEUE_COLUMNS)
-    for queue in overview.queues[:_MOST_ROWS]:
-        table.add_row(*map(escape, queue_cells(queue)))
-    return table
-
-
 def domain_columns(domains: Sequence[Domain]) -> list[str]:
     resources = [name.upper() for name in _resources(domains)]
     return ["TREE", "LEVEL", "DOMAIN", "NODES", "PODS", *resources, *(["RESERVED"] if _has_reserved(domains) else [])]
@@ -112,13 +102,6 @@ def domain_cells(domain: Domain, domains: Sequence[Domain]) -> list[str]:
         if name in domain.resources
     ]
     return [domain.tree, domain.level, domain.domain, nodes, str(domain.pods), *uses, *_reserved(domain, domains)]
-
-
-def domains_table(domains: Sequence[Domain], rows: int = _MOST_ROWS) -> Table:
-    table = _table(*domain_columns(domains))
-    for domain in domains[:rows]:
-        table.add_row(*map(escape, domain_cells(domain, domains)))
-    return table
 
 
 def node_columns(overview: Overview) -> list[str]:
@@ -159,13 +142,6 @@ def _resources(rows: Sequence[Node | Domain]) -> list[str]:
 def _use(node: Node | Domain, name: str) -> str:
     use = node.resources.get(name)
     return f"{readable(name, use.used)}/{readable(name, use.capacity)}" if use is not None else ""
-
-
-def nodes_table(overview: Overview, rows: int = _MOST_ROWS) -> Table:
-    table = _table(*node_columns(overview))
-    for node in overview.nodes[:rows]:
-        table.add_row(*map(escape, node_cells(node, overview)))
-    return table
 
 
 def explanation_lines(explanation: Explanation, now_ns: int) -> list[str]:

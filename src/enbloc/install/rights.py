@@ -14,15 +14,8 @@ import msgspec
 from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, volcano
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
-from enbloc.controllers import coscheduling as coscheduling_controller
-from enbloc.controllers import kai as kai_controller
-from enbloc.controllers import koordinator as koordinator_controller
-from enbloc.controllers import kubernetes as kubernetes_controller
-from enbloc.controllers import volcano as volcano_controller
-from enbloc.controllers.job import JobController
-from enbloc.controllers.queue import QueueController
-from enbloc.controllers.queuejob import QueueJobController
 from enbloc.install.templates import filled
+from enbloc.runtime.control_plane import controllers
 from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.web.followed import FOLLOWED
@@ -54,26 +47,9 @@ def _on(kind: str, *verbs: str, sub: str = "") -> Right:
     return Right(f"{known.plural}/{sub}" if sub else known.plural, verbs, known.group)
 
 
-def controllers_read() -> frozenset[str]:
-    """The kinds that any controller watches."""
-    others = (
-        volcano_controller,
-        coscheduling_controller,
-        koordinator_controller,
-        kubernetes_controller,
-        kai_controller,
-    )
-    return frozenset().union(
-        JobController.kinds,
-        QueueController.kinds,
-        QueueJobController.kinds,
-        *(module.controller().kinds for module in others),
-    )
-
-
 READS: Final[Mapping[str, frozenset[str]]] = {
     SCHEDULER: Scheduler.kinds,
-    CONTROLLERS: controllers_read(),
+    CONTROLLERS: frozenset().union(*(one.kinds for one in controllers())),
     WEBHOOK: KINDS_LOOKED_UP,
     DASHBOARD: FOLLOWED,
 }

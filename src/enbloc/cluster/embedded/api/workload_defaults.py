@@ -6,7 +6,10 @@ Clients rely on the defaults: `kubectl describe deployment` reads `spec.replicas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from enbloc.api import workloads
 from enbloc.api.kinds import kind_id, view
@@ -14,48 +17,11 @@ from enbloc.api.meta import Fault, LabelSelector, Obj, name_of, selector_of
 from enbloc.controllers.workloads.cron import Schedule
 from enbloc.units import is_label_value
 
-_ROLLING: Final[dict[str, dict[str, Any]]] = {
-    workloads.DEPLOYMENT: {"maxUnavailable": "25%", "maxSurge": "25%"},
-    workloads.DAEMON_SET: {"maxUnavailable": 1, "maxSurge": 0},
-    workloads.STATEFUL_SET: {"partition": 0},
-}
-_POD: Final[dict[str, Any]] = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "securityContext": {},
-    "schedulerName": "default-scheduler",
-}
-_JOB: Final[dict[str, Any]] = {
-    "backoffLimit": 6,
-    "completionMode": "NonIndexed",
-    "suspend": False,
-    "podReplacementPolicy": "TerminatingOrFailed",
-}
-_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
-    workloads.REPLICA_SET: {"replicas": 1},
-    workloads.DEPLOYMENT: {
-        "replicas": 1,
-        "strategy": {"type": "RollingUpdate"},
-        "revisionHistoryLimit": 10,
-        "progressDeadlineSeconds": 600,
-    },
-    workloads.STATEFUL_SET: {
-        "replicas": 1,
-        "podManagementPolicy": "OrderedReady",
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-        "revisionHistoryLimit": 10,
-    },
-    workloads.DAEMON_SET: {"updateStrategy": {"type": "RollingUpdate"}, "revisionHistoryLimit": 10},
-    workloads.CRON_JOB: {
-        "concurrencyPolicy": "Allow",
-        "suspend": False,
-        "successfulJobsHistoryLimit": 3,
-        "failedJobsHistoryLimit": 1,
-    },
-}
-KINDS: Final = (*_DEFAULTS, workloads.JOB)
+_DEFAULTS: Final[dict[str, dict[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("workload_defaults.yaml").read_text()
+)
+"""By kind, those of its spec; and, by a word, of parts of them."""
+KINDS: Final = tuple(kind for kind in _DEFAULTS if "." in kind)
 _NOT_BUILT: Final = ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes")
 """Fields of a Job that decide how it ends and that the controller does not know (N1)."""
 
@@ -107,11 +73,11 @@ def _strategy(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     made = {"type": "RollingUpdate", **_present(given)}
     if made["type"] != "RollingUpdate":
         return {key: value for key, value in made.items() if key != "rollingUpdate"}
-    return {**made, "rollingUpdate": {**_ROLLING[kind], **_present(made.get("rollingUpdate") or {})}}
+    return {**made, "rollingUpdate": {**_DEFAULTS["rolling"][kind], **_present(made.get("rollingUpdate") or {})}}
 
 
 def _defaulted_job(spec: dict[str, Any]) -> dict[str, Any]:
-    made = {**_JOB, **_present(spec)}
+    made = {**_DEFAULTS[workloads.JOB], **_present(spec)}
     if "completions" not in made and "parallelism" not in made:
         made["completions"] = 1
     made.setdefault("parallelism", 1)
@@ -119,7 +85,7 @@ def _defaulted_job(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _template(template: dict[str, Any]) -> dict[str, Any]:
-    return {**template, "spec": {**_POD, **_present(template["spec"])}}
+    return {**template, "spec": {**_DEFAULTS["pod"], **_present(template["spec"])}}
 
 
 # ---- faults
@@ -192,7 +158,7 @@ def _cron_job_faults(obj: Obj) -> Iterator[Fault]:
 
 
 _FAULTS: Final[dict[str, Callable[[Obj], Iterator[Fault]]]] = {
-    **dict.fromkeys(_DEFAULTS, _set_faults),
+    **dict.fromkeys(KINDS, _set_faults),
     workloads.JOB: _job_faults,
     workloads.CRON_JOB: _cron_job_faults,
 }

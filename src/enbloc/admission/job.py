@@ -6,8 +6,8 @@ Leaves the table of minima to `job_minima`, policies to `job_policies`, dependen
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
 from enbloc.admission.depends_on import depends_on_faults
 from enbloc.admission.job_minima import (
@@ -124,22 +124,48 @@ def _with_minima(base: Obj, minima: Minima) -> Obj:
     return base | {"metadata": metadata, "spec": base["spec"] | {"minAvailable": minima.job, "tasks": roles}}
 
 
+class _Role(Protocol):
+    @property
+    def replicas(self) -> int: ...
+
+
+def size_faults(name: str, roles: Sequence[_Role], field: str) -> list[Fault]:
+    """Of the name of a Job or QueueJob, and of its roles in all."""
+    faults = []
+    if not is_dns_subdomain(name) or len(name) > MAX_LABEL:
+        faults.append(Fault("metadata.name", f"{name!r} is not a valid job name: at most {MAX_LABEL} of a-z, 0-9, -"))
+    if not roles:
+        faults.append(Fault(field, "a job needs at least one role"))
+    elif len(roles) > MAX_ROLES:
+        faults.append(Fault(field, f"{len(roles)} roles are above {MAX_ROLES}"))
+    total = sum(max(role.replicas, 0) for role in roles)
+    if total > MOST_PODS and all(role.replicas <= MOST_PODS for role in roles):
+        faults.append(Fault(field, f"{total} replicas in all are above {MOST_PODS}"))
+    return faults
+
+
+def replicas_faults(replicas: int, field: str) -> list[Fault]:
+    if replicas < 0:
+        return [Fault(field, f"{replicas} is below 0")]
+    return [Fault(field, f"{replicas} is above {MOST_PODS}")] if replicas > MOST_PODS else []
+
+
+def pod_name_faults(job: str, role: str, replicas: int, field: str) -> list[Fault]:
+    """Whether JOB-ROLE-INDEX is a valid pod name."""
+    pod = f"{job}-{role}-{max(replicas - 1, 0)}"
+    if not is_dns_label(role):
+        return [Fault(field, f"{role!r} is not a valid role name: at most {MAX_LABEL} of a-z, 0-9, -")]
+    if len(pod) > MAX_POD_NAME:
+        return [Fault(field, f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}")]
+    return []
+
+
 def _job_faults(
     job: volcano.Job, written: Obj, minima: Minima, roles: list[RoleMinimum], *, relaxed: bool
 ) -> list[Fault]:
     spec = job.spec
-    faults: list[Fault] = []
-    if not is_dns_subdomain(job.metadata.name) or len(job.metadata.name) > MAX_LABEL:
-        faults.append(
-            Fault("metadata.name", f"{job.metadata.name!r} is not a valid job name: at most {MAX_LABEL} of a-z, 0-9, -")
-        )
-    if not spec.tasks:
-        faults.append(Fault("spec.tasks", "a job needs at least one role"))
-    elif len(spec.tasks) > MAX_ROLES:
-        faults.append(Fault("spec.tasks", f"{len(spec.tasks)} roles are above {MAX_ROLES}"))
+    faults = size_faults(job.metadata.name, roles, "spec.tasks")
     total = sum(max(role.replicas, 0) for role in roles)
-    if total > MOST_PODS and all(role.replicas <= MOST_PODS for role in roles):
-        faults.append(Fault("spec.tasks", f"{total} replicas in all are above {MOST_PODS}"))
     if minima.job < 0 and not minima.job_is_defaulted:
         faults.append(Fault("spec.minAvailable", f"{minima.job} is below 0"))
     elif minima.job > total and not minima.job_is_defaulted:
@@ -236,11 +262,7 @@ def _provided_volumes(job: volcano.Job) -> frozenset[str]:
 
 
 def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool, has_replicas: bool) -> list[Fault]:
-    faults = []
-    if role.replicas < 0:
-        faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
-    elif role.replicas > MOST_PODS:
-        faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MOST_PODS}"))
+    faults = replicas_faults(role.replicas, f"{field}.replicas")
     minimum = role.min_available or 0
     if defaulted:
         pass  # it was derived from another number, and the fault is reported there
@@ -256,12 +278,9 @@ def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool, has_r
 
 
 def _name_faults(job: volcano.Job, role: volcano.TaskSpec, field: str) -> list[Fault]:
-    """Whether JOB-ROLE-INDEX is a valid pod name and, where the job has a Service, host name."""
-    if not is_dns_label(role.name):
-        return [Fault(field, f"{role.name!r} is not a valid role name: at most {MAX_LABEL} of a-z, 0-9, -")]
+    """Whether the names of its pods are valid and, where the job has a Service, those of hosts."""
+    faults = pod_name_faults(job.metadata.name, role.name, role.replicas, field)
     pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
-    if len(pod) > MAX_POD_NAME:
-        return [Fault(field, f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}")]
-    if "svc" in (job.spec.plugins or {}) and not is_dns_label(pod):
+    if not faults and "svc" in (job.spec.plugins or {}) and not is_dns_label(pod):
         return [Fault(field, f"no host can be called {pod!r} (plugin svc): at most {MAX_LABEL} of a-z, 0-9, -")]
-    return []
+    return faults

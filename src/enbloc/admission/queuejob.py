@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from enbloc.admission.job import MAX_ROLES
+from enbloc.admission.job import pod_name_faults, replicas_faults, size_faults
 from enbloc.admission.lookup import Lookup
 from enbloc.admission.pod_template import template_faults as pod_faults
 from enbloc.admission.schedulingspec import template_faults, with_priority
@@ -16,12 +16,8 @@ from enbloc.admission.settings import Settings
 from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, selector_of
-from enbloc.api.workloads import MOST_PODS
 from enbloc.listing import plural
-from enbloc.units import is_dns_label, is_dns_subdomain
 
-MAX_POD_NAME: Final = 253
-MAX_LABEL: Final = 63
 _TWO_NAMES: Final = ("schedSpec", "schedulingSpec")
 
 
@@ -78,17 +74,9 @@ def _with_defaults(obj: Obj, settings: Settings) -> Obj:
 
 
 def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) -> list[Fault]:
-    faults = []
-    name, roles = job.metadata.name, job.spec.task_specs or []
-    if not is_dns_subdomain(name) or len(name) > MAX_LABEL:
-        faults.append(Fault("metadata.name", f"{name!r} is not a valid job name: at most {MAX_LABEL} of a-z, 0-9, -"))
-    if not roles:
-        faults.append(Fault("spec.taskSpecs", "a job needs at least one role"))
-    elif len(roles) > MAX_ROLES:
-        faults.append(Fault("spec.taskSpecs", f"{len(roles)} roles are above {MAX_ROLES}"))
+    roles = job.spec.task_specs or []
+    faults = size_faults(job.metadata.name, roles, "spec.taskSpecs")
     total = sum(max(role.replicas, 0) for role in roles)
-    if total > MOST_PODS and all(role.replicas <= MOST_PODS for role in roles):
-        faults.append(Fault("spec.taskSpecs", f"{total} replicas in all are above {MOST_PODS}"))
     minimum = template.get("minAvailable")
     if minimum is not None and minimum > total:
         faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the {plural(total, 'replica')} of all roles"))
@@ -107,17 +95,8 @@ def _role_faults(job: arbitrator.QueueJob, kept: Obj, *, strict: bool) -> list[F
         if role.name in seen:
             faults.append(Fault(f"{field}.name", f"{role.name!r} is the name of another role"))
         seen.add(role.name)
-        if role.replicas < 0:
-            faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
-        elif role.replicas > MOST_PODS:
-            faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MOST_PODS}"))
-        pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
-        if not is_dns_label(role.name):
-            text = f"{role.name!r} is not a valid role name: at most {MAX_LABEL} of a-z, 0-9, -"
-            faults.append(Fault(f"{field}.name", text))
-        elif len(pod) > MAX_POD_NAME:
-            text = f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}"
-            faults.append(Fault(f"{field}.name", text))
+        faults += replicas_faults(role.replicas, f"{field}.replicas")
+        faults += pod_name_faults(job.metadata.name, role.name, role.replicas, f"{field}.name")
         raw = kept["spec"]["taskSpecs"][index]["template"]["spec"]
         faults += pod_faults(role.template.spec, raw, f"{field}.template.spec", strict=strict)
     return faults

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
-_GROUPS: Final = {
+LONG_GROUPS: Final = {
     "rbac.authorization.k8s.io": "rbac",
     **{
         f"{group}.k8s.io": group
@@ -65,7 +65,7 @@ def message_of(api_version: str, kind: str) -> str:
     group, slash, version = api_version.rpartition("/")
     if kind == "DeleteOptions" or not slash:
         return kind
-    short = _GROUPS.get(group, group)
+    short = LONG_GROUPS.get(group, group)
     return f"{short}.{kind}" if version == _VERSIONS.get(short, "v1") else f"{short}.{version}.{kind}"
 
 

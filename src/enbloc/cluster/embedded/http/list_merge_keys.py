@@ -7,45 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-BUILT_IN_GROUPS = (
-    "",
-    "apps",
-    "autoscaling",
-    "batch",
-    "policy",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-)
+from enbloc.api.messages import LONG_GROUPS
+
+BUILT_IN_GROUPS = ("", "apps", "autoscaling", "batch", "policy", "apiextensions.k8s.io", *LONG_GROUPS)
 """The groups of the API server itself; all other groups are custom, and their lists are replaced."""
 
+_BY_NAME = ("containers", "env", "ephemeralContainers", "imagePullSecrets", "initContainers", "resourceClaims")
 _KEYS = {
-    "addresses": "type",
-    "conditions": "type",
-    "containers": "name",
-    "env": "name",
-    "ephemeralContainers": "name",
-    "hostAliases": "ip",
-    "hostIPs": "ip",
-    "imagePullSecrets": "name",
-    "initContainers": "name",
+    **dict.fromkeys((*_BY_NAME, "schedulingGates", "secrets", "volumes"), "name"),
+    **dict.fromkeys(("addresses", "conditions"), "type"),
+    **dict.fromkeys(("hostAliases", "hostIPs", "podIPs"), "ip"),
     "ownerReferences": "uid",
-    "podIPs": "ip",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-    "secrets": "name",
     "topologySpreadConstraints": "topologyKey",
     "volumeDevices": "devicePath",
     "volumeMounts": "mountPath",
-    "volumes": "name",
 }
 _SETS = ("finalizers",)
 

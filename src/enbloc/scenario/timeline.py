@@ -63,18 +63,15 @@ class Elapsing(Protocol):
     def elapsed_s(self) -> float: ...
 
 
-class _Facts:
+class _Facts(msgspec.Struct, eq=False):
     """What was last known of an object."""
 
-    __slots__ = ("count", "evicted", "node", "phase", "restarts", "timed_out")
-
-    def __init__(self) -> None:
-        self.node = ""
-        self.phase = ""
-        self.evicted = False
-        self.timed_out = False
-        self.count = 0
-        self.restarts = 0
+    node: str = ""
+    phase: str = ""
+    evicted: bool = False
+    timed_out: bool = False
+    count: int = 0
+    restarts: int = 0
 
 
 class Recorder:

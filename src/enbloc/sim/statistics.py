@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from enbloc.api.arbitrator import SCHEDULING_SPEC
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import kind_id, view
@@ -32,50 +34,30 @@ _GANG_KINDS = GangRegistry.kinds - {PRIORITY_CLASS, SCHEDULING_SPEC}
 SAMPLES: Final = 2_000
 
 
-class GangRecord:
+class GangRecord(msgspec.Struct, eq=False):
     """What one gang did, in virtual nanoseconds."""
 
-    __slots__ = (
-        "arrived_ns",
-        "bound",
-        "dialect",
-        "ended_ns",
-        "evicted",
-        "evicted_ns",
-        "failed",
-        "name",
-        "nodes",
-        "priority",
-        "queue",
-        "restarted_ns",
-        "running",
-        "started_ns",
-        "succeeded",
-        "why",
-    )
-
-    def __init__(self, name: str, arrived_ns: int, started_ns: int) -> None:
-        self.name = name
-        self.dialect = ""
-        self.queue = ""
-        self.priority = 0
-        self.why = ""
-        """Why it had waited before it started: the last reason that was reported."""
-        self.arrived_ns = arrived_ns
-        self.started_ns = started_ns
-        self.ended_ns = -1
-        self.bound = 0
-        self.running = 0
-        """Pods that are bound and have not ended."""
-        self.succeeded = 0
-        self.failed = 0
-        self.nodes: set[str] = set()
-        self.evicted = 0
-        """Pods that were evicted."""
-        self.evicted_ns: int | None = None
-        """The first eviction."""
-        self.restarted_ns: int | None = None
-        """The first Binding after it."""
+    name: str
+    arrived_ns: int
+    started_ns: int
+    dialect: str = ""
+    queue: str = ""
+    priority: int = 0
+    why: str = ""
+    """Why it had waited before it started: the last reason that was reported."""
+    ended_ns: int = -1
+    bound: int = 0
+    running: int = 0
+    """Pods that are bound and have not ended."""
+    succeeded: int = 0
+    failed: int = 0
+    nodes: set[str] = set()
+    evicted: int = 0
+    """Pods that were evicted."""
+    evicted_ns: int | None = None
+    """The first eviction."""
+    restarted_ns: int | None = None
+    """The first Binding after it."""
 
     @property
     def outcome(self) -> str:
@@ -101,19 +83,16 @@ class GangRecord:
         }
 
 
-class _Pod:
-    __slots__ = ("created_ns", "ended", "evicted", "gang", "key", "node", "queue", "requests", "why")
-
-    def __init__(self, created_ns: int, key: GangKey) -> None:
-        self.created_ns = created_ns
-        self.key = key
-        self.why = ""
-        self.gang = ""
-        self.queue = ""
-        self.node = ""
-        self.ended = False
-        self.evicted = False
-        self.requests: dict[str, int] = {}
+class _Pod(msgspec.Struct, eq=False):
+    created_ns: int
+    key: GangKey
+    why: str = ""
+    gang: str = ""
+    queue: str = ""
+    node: str = ""
+    ended: bool = False
+    evicted: bool = False
+    requests: dict[str, int] = {}
 
 
 class Statistics:

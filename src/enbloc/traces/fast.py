@@ -30,29 +30,23 @@ from enbloc.units import NANO, SECOND, parse_quantity
 _PROGRESS_EVERY = 100
 
 
-class _Job:
+class _Job(msgspec.Struct, eq=False):
     """A job that is in the system."""
 
-    __slots__ = (
-        "bound", "done_ns", "ends_ns", "evicted", "first_start_ns", "job", "nodes", "number", "parts", "pods", "spec",
-        "start_ns",
-    )  # fmt: skip
-
-    def __init__(self, job: TraceJob, number: int, parts: Sequence[Part], spec: GangSpec) -> None:
-        self.job = job
-        self.number = number
-        self.parts = parts
-        self.spec = spec
-        self.pods: dict[str, tuple[PodFacts, Membership]] = {}
-        self.bound: set[str] = set()
-        self.nodes: set[int] = set()
-        self.first_start_ns: int | None = None
-        self.start_ns: int | None = None
-        """When it got its nodes; `None`: it waits."""
-        self.done_ns = 0
-        """How much of its run time is behind it."""
-        self.ends_ns: int | None = None
-        self.evicted = 0
+    job: TraceJob
+    number: int
+    parts: Sequence[Part]
+    spec: GangSpec
+    pods: dict[str, tuple[PodFacts, Membership]] = {}
+    bound: set[str] = set()
+    nodes: set[int] = set()
+    first_start_ns: int | None = None
+    start_ns: int | None = None
+    """When it got its nodes; `None`: it waits."""
+    done_ns: int = 0
+    """How much of its run time is behind it."""
+    ends_ns: int | None = None
+    evicted: int = 0
 
 
 class FastReplay:

@@ -169,7 +169,7 @@ class NodePlayer:
         if tracked is not None:
             self._changed(tracked, pod)
         elif not is_terminating(pod) or pod["metadata"].get("deletionGracePeriodSeconds"):
-            self._assign(SimulatedPod(pod, self._speed), pod)
+            self._assign(SimulatedPod.of(pod, self._speed), pod)
         # else: its kubelet has stopped it already, and only finalizers keep the object
 
     def _assign(self, tracked: SimulatedPod, pod: Obj) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
 from enbloc.api.pod_amounts import Amounts
 from enbloc.cluster.embedded.api.pods import node_of
@@ -20,39 +22,26 @@ Key = tuple[str, str]
 Stage = Literal["assigned", "starting", "running", "backing off", "stopping", "ended"]
 
 
-class SimulatedPod:
+class SimulatedPod(msgspec.Struct, eq=False):
     """One pod (one UID) on its node."""
 
-    __slots__ = (
-        "admitted_ns",
-        "amounts",
-        "backoff_ns",
-        "deadline_ns",
-        "key",
-        "last_end",
-        "node",
-        "restarts",
-        "script",
-        "stage",
-        "started_ns",
-        "turn",
-        "uid",
-    )
+    key: Key
+    uid: str
+    node: str
+    script: PodScript
+    stage: Stage = "assigned"
+    turn: int = 0  # steps planned in an earlier turn are stale
+    admitted_ns: int | None = None
+    amounts: Amounts = {}
+    started_ns: int = 0
+    restarts: int = 0
+    backoff_ns: int = 0
+    last_end: tuple[str, str, int] | None = None
+    deadline_ns: int | None = None
 
-    def __init__(self, pod: Obj, speed: float) -> None:
-        self.key: Key = (namespace_of(pod), name_of(pod))
-        self.uid = uid_of(pod)
-        self.node = node_of(pod)
-        self.script: PodScript = read_script(pod).at_speed(speed)
-        self.stage: Stage = "assigned"
-        self.turn = 0  # steps planned in an earlier turn are stale
-        self.admitted_ns: int | None = None
-        self.amounts: Amounts = {}
-        self.started_ns = 0
-        self.restarts = 0
-        self.backoff_ns = 0
-        self.last_end: tuple[str, str, int] | None = None
-        self.deadline_ns: int | None = None
+    @classmethod
+    def of(cls, pod: Obj, speed: float) -> SimulatedPod:
+        return cls((namespace_of(pod), name_of(pod)), uid_of(pod), node_of(pod), read_script(pod).at_speed(speed))
 
     def restart_delay_ns(self, ran_ns: int) -> int:
         """How long the kubelet waits before it restarts the containers after a run of `ran_ns`: not at all the first

@@ -3,7 +3,7 @@
 One pure engine, used three ways: live on a cluster, in an embedded cluster on a laptop, and in virtual time.
 The packages are layered; imports point down only:
 
-    cli > library > bench > install > traces > up > web > sim > scenario > inspect > runtime > webhook > cluster
+    cli > library > install > traces > up > web > advice > sim > scenario > inspect > runtime > webhook > cluster
     > admission > controllers > engine > gangs > config > api > units
 
 From Python (see docs/python.md):

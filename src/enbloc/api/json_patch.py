@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api.nesting import DEPTH, is_too_deep
-from enbloc.api.writes import Refused
+from enbloc.api.writes import REASONS, Refused
 
 MAX_OPERATIONS: Final = 10_000
 COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -26,7 +26,6 @@ MOVED_ITEMS: Final = 100_000_000
 """How many items of lists all insertions and removals of a patch may move together."""
 
 Operation = dict[str, Any]
-_REASONS: Final = {400: "BadRequest", 413: "RequestEntityTooLarge", 422: "Invalid"}
 
 
 def apply(target: Any, operations: Any) -> Any:
@@ -198,7 +197,7 @@ def _failed(why: str) -> Refused:
 
 
 def _refused(code: int, message: str) -> Refused:
-    return Refused(code, _REASONS[code], message)
+    return Refused(code, REASONS[code], message)
 
 
 def _compare(before: Any, after: Any, path: str, operations: list[Operation]) -> None:

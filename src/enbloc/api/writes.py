@@ -88,6 +88,27 @@ class EmitEvent(msgspec.Struct, frozen=True):
 Write = Create | Patch | Delete | BindPod | EvictPod | EmitEvent
 
 
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    408: "Timeout",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+"""Of a refusal, by its code."""
+
+
 class Refused(Exception):
     """The API refused a write. `code` and `reason` are those of a Kubernetes Status.
 

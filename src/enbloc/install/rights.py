@@ -1,17 +1,18 @@
 """RBAC: one role per component, made of what the component reads and what it writes.
 
-What is read follows from the kinds that the code watches. What is written is in the tables below, and a test compares
-them with what a control plane really writes: nothing is missing, nothing is unused.
+What is read follows from the kinds that the code watches. What is written is in `rights.txt`, and a test compares it
+with what a control plane really writes: nothing is missing, nothing is unused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, volcano
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, volcano
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.install.templates import filled
@@ -54,56 +55,27 @@ READS: Final[Mapping[str, frozenset[str]]] = {
     DASHBOARD: FOLLOWED,
 }
 
-_GROUPS: Final = (
-    volcano.POD_GROUP,
-    koordinator.POD_GROUP,
-    coscheduling.POD_GROUP,
-    kubernetes.POD_GROUP,
-    kai.POD_GROUP,
-)
-_GANG_KINDS: Final = (*_GROUPS, kubernetes.COMPOSITE_POD_GROUP, arbitrator.SCHEDULING_SPEC)
-"""The objects of gangs."""
-_EVENTS: Final = _on("Event", "create", "get", "patch")
 
-WRITES: Final[Mapping[str, Sequence[Right]]] = {
-    SCHEDULER: (
-        _on("Pod", "create", sub="binding"),
-        _on("Pod", "patch", "delete"),  # commit marks and holds; evicts victims and members of partial gangs
-        _on("Pod", "patch", sub="status"),  # why it is unschedulable
-        *(_on(kind, "patch", sub="status") for kind in _GANG_KINDS),  # why it is unschedulable
-        *(_on(kind, "patch") for kind in _GANG_KINDS),  # its claims and its expected start
-        _on(volcano.QUEUE, "patch"),  # what was used in it over time (G12)
-        _on("PersistentVolumeClaim", "patch"),  # its selected node
-        _on("PersistentVolume", "patch"),  # the claim it is reserved for
-        _EVENTS,
-    ),
-    CONTROLLERS: (
-        _on("Pod", "create", "delete"),
-        _on(volcano.JOB, "delete"),  # after its time to live
-        _on(volcano.JOB, "patch", sub="status"),
-        _on(volcano.JOB, "update", sub="finalizers"),  # to own objects that block its deletion
-        _on(volcano.COMMAND, "delete"),
-        _on(volcano.POD_GROUP, "create", "patch", "delete"),
-        *(_on(kind, "patch", sub="status") for kind in _GROUPS),
-        _on(volcano.QUEUE, "create", "patch"),  # `root` and `default`; which were closed with their parent
-        _on(volcano.QUEUE, "patch", sub="status"),
-        _on(arbitrator.QUEUE_JOB, "patch", sub="status"),
-        _on(arbitrator.QUEUE_JOB, "update", sub="finalizers"),
-        _on(arbitrator.SCHEDULING_SPEC, "create", "patch"),
-        # Objects of job plugins and volumes. Secrets are created and never read.
-        _on("ConfigMap", "create", "get", "patch"),
-        _on("Service", "create", "get"),
-        _on("NetworkPolicy.networking.k8s.io", "create", "get"),
-        _on("PersistentVolumeClaim", "create", "get"),
-        _on("Secret", "create"),
-        _EVENTS,
-    ),
-    WEBHOOK: tuple(
+def _writes() -> dict[str, list[Right]]:
+    lists: dict[str, list[str]] = {}
+    found: dict[str, list[Right]] = {DASHBOARD: []}
+    found[WEBHOOK] = [
         Right(KINDS[kind].plural, ("get", "patch"), KINDS[kind].group, (CONFIGURATION,))
         for kind in (MUTATING, VALIDATING)
-    ),
-    DASHBOARD: (),
-}
+    ]
+    for line in Path(__file__).with_name("rights.txt").read_text().splitlines():
+        who, *words = line.partition("#")[0].split() or [""]
+        if who.startswith("@"):
+            lists.setdefault(who, []).extend(kind for word in words for kind in lists.get(word, [word]))
+        elif who:
+            for word in words[1:]:
+                named, _, sub = word.partition("/")
+                rights_on = (_on(kind, *words[0].split(","), sub=sub) for kind in lists.get(named, [named]))
+                found.setdefault(who, []).extend(rights_on)
+    return found
+
+
+WRITES: Final[Mapping[str, Sequence[Right]]] = _writes()
 
 
 def lease_of(component: str) -> str:

@@ -21,7 +21,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from enbloc.api.writes import Refused
+from enbloc.api.writes import REASONS, Refused
 from enbloc.cluster.kube.credentials import Credentials, NoCredentials
 from enbloc.cluster.session_sockets import SessionSockets
 
@@ -279,27 +279,13 @@ class _Status(msgspec.Struct):
     details: _Details | None = None
 
 
-_REASONS = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    409: "Conflict",
-    410: "Gone",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
 _status_decoder = msgspec.json.Decoder(_Status)
 
 
 def refusal(answer: Answer) -> Refused:
     """The server's refusal. A body that is not a Status (a proxy's, for example) is quoted."""
     status = _status(answer)
-    reason = status.reason or _REASONS.get(answer.status, "Unknown")
+    reason = status.reason or REASONS.get(answer.status, "Unknown")
     return Refused(answer.status, reason, status.message or reason)
 
 
@@ -317,7 +303,7 @@ def _status(answer: Answer) -> _Status:
 
 
 def _outcome_unknown(answer: Answer) -> Answer:
-    body = {"reason": _REASONS[504], "message": refusal(answer).message}
+    body = {"reason": REASONS[504], "message": refusal(answer).message}
     return Answer(504, msgspec.json.encode(body), unsure=True)
 
 
@@ -325,7 +311,7 @@ def _no_answer(method: str, path: str, why: BaseException, unsure: bool) -> Answ
     """No answer within `patience_s`: 504 if the request may have been executed, 503 if it was not."""
     what = " ".join(str(why).split())[:300] or type(why).__name__
     status = 504 if unsure else 503
-    body = {"reason": _REASONS[status], "message": f"{method} {path.partition('?')[0]}: no answer: {what}"}
+    body = {"reason": REASONS[status], "message": f"{method} {path.partition('?')[0]}: no answer: {what}"}
     return Answer(status, msgspec.json.encode(body), unsure)
 
 

@@ -5,26 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api.meta import Fault, Ref
-from enbloc.api.writes import Refused
+from enbloc.api.writes import REASONS, Refused
 
-REASONS = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    406: "NotAcceptable",
-    408: "Timeout",
-    409: "Conflict",
-    410: "Expired",
-    413: "RequestEntityTooLarge",
-    415: "UnsupportedMediaType",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
 _CAUSES = 100
 
 

@@ -21,12 +21,12 @@ from enbloc.api import json_patch
 from enbloc.api.admission_webhooks import ServiceReference, Webhook
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj
-from enbloc.api.writes import Refused
+from enbloc.api.writes import REASONS, Refused
 from enbloc.cluster.embedded.api.identity import is_object
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.api.webhooks import Question, Review
 from enbloc.cluster.embedded.http.encoding import encode
-from enbloc.cluster.embedded.http.status import REASONS, refusal
+from enbloc.cluster.embedded.http.status import refusal
 from enbloc.cluster.session_sockets import SessionSockets
 
 DEFAULT_S: Final = 10

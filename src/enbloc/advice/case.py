@@ -94,14 +94,16 @@ class Case:
 
     def untolerated(self, node: Obj) -> list[TaintFact]:
         """The taints of a node that keep pods of some role away; those of its condition (not ready, …) aside."""
-        found = []
-        for taint in (node.get("spec") or {}).get("taints") or ():
-            fact = TaintFact(taint["key"], taint.get("value") or "", taint["effect"])
-            if fact.effect == "PreferNoSchedule" or fact.key.startswith("node.kubernetes.io/"):
-                continue
-            if not all(tolerated(tolerations, fact) for tolerations in self._tolerations):
-                found.append(fact)
-        return found
+        hard = [fact for fact in own_taints(node) if fact.effect != "PreferNoSchedule"]
+        return [fact for fact in hard if not all(tolerated(one, fact) for one in self._tolerations)]
+
+    def tainted(self) -> dict[TaintFact, list[Obj]]:
+        """The nodes by their taints, the taint of most nodes first; those of their condition aside."""
+        found: dict[TaintFact, list[Obj]] = {}
+        for node in self.nodes:
+            for fact in own_taints(node):
+                found.setdefault(fact, []).append(node)
+        return dict(sorted(found.items(), key=lambda one: (-len(one[1]), one[0])))
 
     @cached_property
     def _tolerations(self) -> list[list[core.Toleration]]:
@@ -110,6 +112,13 @@ class Case:
     @cached_property
     def queues(self) -> list[Obj]:
         return sorted(self.store.list(volcano.QUEUE)[0], key=lambda queue: natural_key(name_of(queue)))
+
+
+def own_taints(node: Obj) -> dict[TaintFact, Any]:
+    """As its manifest has them; without those of its condition, which come and go with it."""
+    taints = (node.get("spec") or {}).get("taints") or ()
+    facts = {TaintFact(taint["key"], taint.get("value") or "", taint["effect"]): taint for taint in taints}
+    return {fact: taint for fact, taint in facts.items() if not fact.key.startswith("node.kubernetes.io/")}
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, int]:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from enbloc.advice.candidates.pods import missing_resources, taint_text
-from enbloc.advice.case import Case, allocatable_of, requests_of
+from enbloc.advice.case import Case, allocatable_of, own_taints, requests_of
 from enbloc.advice.change import Candidates, Change, as_written, create, patch
 from enbloc.api.meta import Obj, labels_of, name_of
 from enbloc.api.reasons import PendingReason
-from enbloc.engine.core.tables.nodes import TaintFact
 from enbloc.engine.core.why.reporter import is_pending
 from enbloc.listing import listed
 from enbloc.units import format_amount, format_quantity
@@ -39,14 +38,9 @@ def uncordoned(case: Case) -> Candidates:
 
 def untainted(case: Case) -> Candidates:
     """Nodes without one of their taints, the taint of most nodes first."""
-    found: dict[tuple[str, str, str], list[Obj]] = {}
-    for node in case.nodes:
-        for taint in (node.get("spec") or {}).get("taints") or ():
-            if not taint["key"].startswith("node.kubernetes.io/"):
-                found.setdefault((taint["key"], taint.get("value") or "", taint["effect"]), []).append(node)
-    for taint, nodes in sorted(found.items(), key=lambda one: (-len(one[1]), one[0]))[:2]:
+    for taint, nodes in list(case.tainted().items())[:2]:
         text = f"remove taint {taint_text(taint)} from {listed([name_of(node) for node in nodes])}"
-        yield Change(text, tuple(patch(node, {"spec": {"taints": _rest(node, taint[0])}}) for node in nodes))
+        yield Change(text, tuple(patch(node, {"spec": {"taints": _rest(node, taint.key)}}) for node in nodes))
 
 
 def _rest(node: Obj, key: str) -> list[Any] | None:
@@ -119,7 +113,7 @@ def _suited(case: Case, like: Obj) -> Obj:
     only those that the pods tolerate."""
     made = as_written(like)
     made.pop("spec", None)
-    kept = [taint for taint in _own_taints(like) if _fact(taint) not in case.untolerated(like)]
+    kept = [taint for fact, taint in own_taints(like).items() if fact not in case.untolerated(like)]
     if kept:
         made["spec"] = {"taints": kept}
     status = like.get("status") or {}
@@ -133,16 +127,6 @@ def _suited(case: Case, like: Obj) -> Obj:
     made["metadata"]["labels"] = labels
     made["status"] = {"allocatable": capacity, "capacity": capacity}
     return made
-
-
-def _own_taints(node: Obj) -> list[Any]:
-    """Without those of its condition, which come and go with it."""
-    taints = (node.get("spec") or {}).get("taints") or ()
-    return [taint for taint in taints if not taint["key"].startswith("node.kubernetes.io/")]
-
-
-def _fact(taint: Mapping[str, Any]) -> TaintFact:
-    return TaintFact(taint["key"], taint.get("value") or "", taint["effect"])
 
 
 def _counts(case: Case, room: Mapping[str, int]) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from enbloc.advice.sources import Edit, pod_parts, recreated, with_edited_pods
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
 from enbloc.config import default_scheduler_name, scheduler_names
+from enbloc.engine.core.tables.nodes import TaintFact
 from enbloc.engine.core.tables.tasks import TaskStatus
 from enbloc.gangs.compatibility import constraints_of, pod_constraints
 from enbloc.listing import listed
@@ -241,29 +242,23 @@ def _if_any(case: Case, text: str, edit: Any) -> Candidates:
 
 def tolerating(case: Case) -> Candidates:
     """Tolerations for taints of nodes, the taint of most nodes first; then for all of them."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for node in case.nodes:
-        for taint in (node.get("spec") or {}).get("taints") or ():
-            key = (taint["key"], taint.get("value") or "", taint["effect"])
-            if taint["effect"] != "PreferNoSchedule" and not taint["key"].startswith("node.kubernetes.io/"):
-                counts[key] = counts.get(key, 0) + 1
-    taints = sorted(counts, key=lambda one: (-counts[one], one))[:3]
+    taints = [taint for taint in case.tainted() if taint.effect != "PreferNoSchedule"][:3]
     for chosen in [[taint] for taint in taints] + ([taints] if len(taints) > 1 else []):
 
-        def edit(role: str, spec: dict[str, Any], chosen: list[tuple[str, str, str]] = chosen) -> bool:
+        def edit(role: str, spec: dict[str, Any], chosen: list[TaintFact] = chosen) -> bool:
             spec["tolerations"] = [*(spec.get("tolerations") or ()), *map(_toleration, chosen)]
             return True
 
         yield Change(f"tolerate taint {listed(list(map(taint_text, chosen)))}", with_edited_pods(case.sources, edit))
 
 
-def _toleration(taint: tuple[str, str, str]) -> dict[str, str]:
+def _toleration(taint: TaintFact) -> dict[str, str]:
     key, value, effect = taint
     found = {"key": key, "operator": "Equal" if value else "Exists", "effect": effect}
     return {**found, "value": value} if value else found
 
 
-def taint_text(taint: tuple[str, str, str]) -> str:
+def taint_text(taint: TaintFact) -> str:
     key, value, effect = taint
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 

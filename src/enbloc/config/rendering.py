@@ -17,24 +17,6 @@ from enbloc.config.owner_kinds import as_data
 from enbloc.config.volcano import MAX_WEIGHT
 from enbloc.units import format_duration
 
-_ARGUMENT_NOTES = {
-    "starvingJobTimeThreshold": "seconds a gang waits before it counts as starving",
-    "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
-    "mode": "best-effort: pods that request nothing; easy, conservative: others that delay not the first, or none",
-    "fair.by": "user: of a namespace, then of its users (enbloc.dev/user); queue: of queues",
-    "by": "priority: of gangs of lower priority; order: of all gangs that come later, which are then packed anew",
-    "overcommit-factor": "gangs are enqueued up to allocatable times this, less what is used",
-    "sla-waiting-time": "the deadline of a gang without an annotation of its own: so long after its creation",
-    "halfLife": "usage that is this old counts half",
-    "shares": "of namespaces, and of NAMESPACE/USER in one, where they are not 1; queues have their weight",
-    "binpack.weight": "of the whole score",
-    "binpack.cpu": "of cpu in it",
-    "binpack.memory": "of memory in it",
-    "binpack.resources": "what counts beside cpu and memory",
-    **{key: note for key, (_, _, note) in vocabulary.NODEORDER_WEIGHTS.items()},
-    **dict.fromkeys(vocabulary.NODEORDER_IGNORED | vocabulary.IGNORED_ACTION_ARGUMENTS, "accepted, has no effect"),
-}
-
 
 def render(config: Config) -> str:
     """The effective config as YAML."""
@@ -100,7 +82,7 @@ def _arguments(of: str, arguments: dict[str, Any], indent: str) -> Iterator[str]
     if arguments:
         yield f"{indent}arguments:"
     for key, value in arguments.items():
-        note = _ARGUMENT_NOTES.get(f"{of}.{key}") or _ARGUMENT_NOTES.get(key)
+        note = vocabulary.ARGUMENT_NOTES.get(f"{of}.{key}") or vocabulary.ARGUMENT_NOTES.get(key)
         if note is None:
             note = "its weight" if key.startswith("binpack.resources.") else "passed on as it is"
         yield f"{indent}  {_flow(key)}: {_flow(value)}  # {note}"

@@ -2,9 +2,10 @@
 
 Every name that Volcano ships is known, so that its files work. A name has an effect, or is accepted because the engine
 does that in any case, or because it has no counterpart; the notes say which, and are the comments of the printed
-config. This module knows names only; values are read by `reading`.
+config. They are in `vocabulary.txt`. This module knows names only; values are read by `reading`.
 """
 
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -18,14 +19,23 @@ CONFIG_MAP: Final = "enbloc-config"
 CONFIG_FILE: Final = "enbloc.yaml"
 """Where `enbloc install` puts the config: this file of this ConfigMap."""
 
-ACTIONS: Final = {
-    "enqueue": "enqueue gangs whose minimum could be met",
-    "allocate": "place gangs on free resources, all or nothing",
-    "backfill": "place BestEffort pods, and in modes easy and conservative what delays no other",
-    "preempt": "evict inside a queue, by priority",
-    "reclaim": "evict from queues above their share",
-    "reserve": "reserve nodes for starving gangs",
-}
+
+def _sections() -> dict[str, dict[str, str]]:
+    """By section of `vocabulary.txt` the names in their order, each with what is said of it."""
+    found: dict[str, dict[str, str]] = {}
+    named: dict[str, str] = {}
+    for line in Path(__file__).with_name("vocabulary.txt").read_text().splitlines():
+        if line.startswith("["):
+            named = found[line.strip("[]")] = {}
+        elif line and not line.startswith("#"):
+            name, _, said = line.partition(" ")
+            named[name] = said.strip()
+    return found
+
+
+_SECTIONS: Final = _sections()
+
+ACTIONS: Final = _SECTIONS["actions"]
 """Every action, in the order in which they run by default."""
 
 ACTION_ALIASES: Final = {"gangpreempt": "preempt", "gangreclaim": "reclaim"}
@@ -44,85 +54,22 @@ class PluginNote(msgspec.Struct, frozen=True, gc=False):
     """
 
     text: str
-    built_in: bool = True
+    built_in: bool
 
 
-PLUGINS: Final = {
-    # Rules: on whether listed or not; only a flag switches them off.
-    "priority": PluginNote("higher priority first, among gangs and inside one"),
-    "predicates": PluginNote("which nodes a pod may use, as Kubernetes defines it"),
-    "proportion": PluginNote("shares among queues"),
-    "capacity": PluginNote("shares among queues, by what each deserves"),
-    # Choices: left out of the tiers, they are off.
-    "nodeorder": PluginNote("scores nodes; each weight 0 switches its score off", built_in=False),
-    "binpack": PluginNote("scores full nodes higher, to keep others free", built_in=False),
-    "fair": PluginNote("by usage over time against a share, among gangs of equal priority", built_in=False),
-    "sjf": PluginNote("shortest expected run time first, among gangs of equal priority", built_in=False),
-    "srtf": PluginNote("shortest remaining run time first, among gangs of equal priority", built_in=False),
-    "srsf": PluginNote("least remaining service (run time x GPUs, or cpus) first", built_in=False),
-    # Built in: accepted, with arguments where they mean something.
-    "gang": PluginNote("built in: a gang starts all or nothing"),
-    "conformance": PluginNote("built in: system-critical pods are never evicted"),
-    "overcommit": PluginNote("built in: how far beyond the free resources gangs are enqueued"),
-    "sla": PluginNote("earliest deadline first; a gang whose deadline has passed is enqueued", built_in=False),
-    "pdb": PluginNote("built in: PodDisruptionBudgets are respected"),
-    "cdp": PluginNote("built in: a cooldown keeps a new pod from being evicted"),
-    "drf": PluginNote("built in: the queue of the lowest share is served next"),
-    "resourcequota": PluginNote("built in: quotas apply when pods are created"),
-    # Accepted so that a file from Volcano works; without effect.
-    "crossquota": PluginNote(NO_EFFECT),
-    "deviceshare": PluginNote(NO_EFFECT),
-    "extender": PluginNote(NO_EFFECT),
-    "network-topology-aware": PluginNote(NO_EFFECT),
-    "nodegroup": PluginNote(NO_EFFECT),
-    "numa-aware": PluginNote(NO_EFFECT),
-    "numaaware": PluginNote(NO_EFFECT),
-    "rescheduling": PluginNote(NO_EFFECT),
-    "reservation": PluginNote(f"{NO_EFFECT}: see the action reserve"),
-    "resource-strategy-fit": PluginNote(NO_EFFECT),
-    "task-topology": PluginNote(NO_EFFECT),
-    "tdm": PluginNote(NO_EFFECT),
-    "usage": PluginNote(NO_EFFECT),
-}
+def _note(said: str) -> PluginNote:
+    how, _, text = said.partition(" ")
+    return PluginNote(text.strip(), built_in=how == "own")
+
+
+PLUGINS: Final = {name: _note(said) for name, said in _SECTIONS["plugins"].items()}
 
 DEFAULT_TIERS: Final = (
     ("priority", "gang", "conformance"),
     ("overcommit", "drf", "predicates", "proportion", "nodeorder"),
 )
 
-POINTS: Final = frozenset(
-    {
-        "allocatable",
-        "bestNode",
-        "clusterOrder",
-        "hierarchy",
-        "hyperNodeGradient",
-        "hyperNodeOrder",
-        "jobEnqueued",
-        "jobOrder",
-        "jobPipelined",
-        "jobReady",
-        "jobStarving",
-        "namespaceOrder",
-        "nodeOrder",
-        "overused",
-        "preemptable",
-        "preemptablePod",
-        "preemptive",
-        "predicate",
-        "queueOrder",
-        "reclaimable",
-        "reservedNodes",
-        "resourceNodeOrder",
-        "subJobOrder",
-        "subJobPipelined",
-        "subJobReady",
-        "targetJob",
-        "taskOrder",
-        "victim",
-        "victimQueueOrder",
-    }
-)
+POINTS: Final = frozenset(_SECTIONS["points"])
 """Extension points that a flag of a plugin can switch off: `nodeOrder` by `enableNodeOrder: false`."""
 
 
@@ -153,3 +100,10 @@ NODEORDER_WEIGHTS: Final = {
 """Argument of `nodeorder` -> field of `Scoring`, its default, what it does."""
 
 NODEORDER_IGNORED: Final = frozenset({"imagelocality.weight", "selectorspread.weight", "volumebinding.weight"})
+
+ARGUMENT_NOTES: Final = {
+    **_SECTIONS["arguments"],
+    **{key: note for key, (_, _, note) in NODEORDER_WEIGHTS.items()},
+    **dict.fromkeys(NODEORDER_IGNORED | IGNORED_ACTION_ARGUMENTS, NO_EFFECT),
+}
+"""What arguments of actions and plugins do, by name or by `OWNER.NAME`."""

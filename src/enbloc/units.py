@@ -22,22 +22,8 @@ INT64_MAX: Final = 2**63 - 1
 
 _QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([numkMGTPE]?|[KMGTPE]i|[eE][+-]?\d{1,3})", re.ASCII)
 _SUFFIX: Final[dict[str, int]] = {  # suffix -> nano-units in one of it
-    "n": 1,
-    "u": 10**3,
-    "m": 10**6,
-    "": NANO,
-    "k": 10**3 * NANO,
-    "M": 10**6 * NANO,
-    "G": 10**9 * NANO,
-    "T": 10**12 * NANO,
-    "P": 10**15 * NANO,
-    "E": 10**18 * NANO,
-    "Ki": 2**10 * NANO,
-    "Mi": 2**20 * NANO,
-    "Gi": 2**30 * NANO,
-    "Ti": 2**40 * NANO,
-    "Pi": 2**50 * NANO,
-    "Ei": 2**60 * NANO,
+    **{suffix: 1000**power for power, suffix in enumerate(("n", "u", "m", "", *"kMGTPE"))},
+    **{f"{suffix}i": 1024**power * NANO for power, suffix in enumerate("KMGTPE", 1)},
 }
 
 
@@ -124,9 +110,9 @@ def format_quantity(nanos: int) -> str:
 
 def format_bytes(value: int) -> str:
     """Whole units with the largest exact binary suffix, as memory is usually written."""
-    for power, suffix in ((6, "Ei"), (5, "Pi"), (4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+    for power, suffix in zip(range(6, 0, -1), "EPTGMK", strict=True):
         if value and value % 1024**power == 0:
-            return f"{value // 1024**power}{suffix}"
+            return f"{value // 1024**power}{suffix}i"
     return str(value)
 
 

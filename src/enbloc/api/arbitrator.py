@@ -9,6 +9,7 @@ import msgspec
 
 from enbloc.api.core import PodTemplate
 from enbloc.api.meta import LabelSelector, TypedObject, View
+from enbloc.api.volcano import JobState
 
 GROUP = "arbitrator.incubator.k8s.io"
 API_VERSION = f"{GROUP}/v1alpha1"
@@ -53,15 +54,8 @@ class QueueJobSpec(View):
     selector: LabelSelector | None = None
 
 
-class QueueJobState(View):
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
 class QueueJobStatus(View):
-    state: QueueJobState | None = None
+    state: JobState | None = None
     min_available: int = 0
     pending: int = 0
     running: int = 0
@@ -86,16 +80,14 @@ class QueueJob(TypedObject):
     status: QueueJobStatus | None = None
 
 
+def _by_lower_case(*views: type[View]) -> dict[str, str]:
+    return {name.lower(): name for view in views for name in view.__struct_encode_fields__}
+
+
 _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     "": {"spec": "spec", "specs": "spec", "status": "status", "metadata": "metadata"},
-    "spec": {
-        name.lower(): name
-        for name in (
-            *("schedSpec", "schedulingSpec", "taskSpecs", "schedulerName", "selector"),
-            *("priorityClassName", "priority", "nodeSelector", "minAvailable"),
-        )
-    },
-    "task": {name.lower(): name for name in ("template", "replicas", "name")},
+    "spec": _by_lower_case(QueueJobSpec, SchedulingTemplate),
+    "task": _by_lower_case(TaskSpec),
 }
 """Lower-case spelling → field, at each level of our kinds; pod templates are Kubernetes'."""
 

@@ -18,19 +18,6 @@ from enbloc.config.values import ValueReader, shown
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?")
 _PATH = re.compile(r"[A-Za-z0-9_-]+(\[\])?(\.[A-Za-z0-9_-]+(\[\])?)*")
-_KEYS: Final = (
-    "kind",
-    "podLabel",
-    "podLabels",
-    "splitLabel",
-    "when",
-    "unless",
-    "minimum",
-    "atMost",
-    "queue",
-    "roleLabel",
-    "roles",
-)
 MOST_DEFAULT: Final = 1_000_000
 
 
@@ -61,7 +48,7 @@ class OwnerRole(msgspec.Struct, frozen=True):
     """Numbers that are multiplied, of the item if there are items, else of the owner."""
 
 
-class OwnerKind(msgspec.Struct, frozen=True):
+class OwnerKind(msgspec.Struct, frozen=True, rename="camel"):
     """One entry of the list."""
 
     kind: str
@@ -109,7 +96,7 @@ def read_kinds(reader: ValueReader, value: object, path: str) -> tuple[OwnerKind
     """A list of entries, each checked."""
     found = []
     for n, raw in enumerate(reader.sequence(value, path)):
-        entry = reader.entry(raw, f"{path}[{n}]", _KEYS)
+        entry = reader.entry(raw, f"{path}[{n}]", OwnerKind.__struct_encode_fields__)
         if entry is not None:
             found.append(_kind(reader, entry, f"{path}[{n}]"))
     return tuple(found)
@@ -228,17 +215,12 @@ def _roles(reader: ValueReader, value: object, path: str) -> tuple[OwnerRole, ..
 
 def as_data(kind: OwnerKind) -> dict[str, Any]:
     """An entry as a config file writes it."""
-    found: dict[str, Any] = {
-        "kind": kind.kind,
-        "podLabel": kind.pod_label,
-        "podLabels": kind.pod_labels,
-        "splitLabel": kind.split_label,
+    found = msgspec.to_builtins(kind)
+    found |= {
         "when": [str(one) for one in kind.when],
         "unless": [str(one) for one in kind.unless],
         "minimum": _as_terms(kind.minimum),
         "atMost": list(kind.at_most),
-        "queue": kind.queue,
-        "roleLabel": kind.role_label,
         "roles": [_given(name=one.name, items=one.items, minimum=_as_terms(one.minimum)) for one in kind.roles],
     }
     return _given(**found)

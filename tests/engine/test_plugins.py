@@ -11,11 +11,9 @@ import pytest
 
 from enbloc.config import parse
 from enbloc.engine.core.ordering import Band, GangOrder
-from enbloc.engine.core.plugins.binpack import Binpack
-from enbloc.engine.core.plugins.nodeorder import NodeOrder
+from enbloc.engine.core.plugins.gang_orders import RemainingFirst, Sla, remaining_ns
 from enbloc.engine.core.plugins.plugin import load
-from enbloc.engine.core.plugins.remaining_first import RemainingFirst, remaining_ns
-from enbloc.engine.core.plugins.sla import Sla
+from enbloc.engine.core.plugins.scores import Binpack, NodeOrder
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.headroom import Headroom
 from enbloc.engine.core.tables.resources import CPU

@@ -81,7 +81,7 @@ class Engine:
         order = GangOrder(state, plugins)
         units = Units(state, isolated=config.tenancy.isolated)
         features = Features()
-        obstacles = Obstacles(config, state, units, features)
+        obstacles = Obstacles(config, state, units, order, features)
         commits = Commits(state, units)
         claims = ClaimRegistry(state, units, obstacles, commits, self._decide)
         reporter = Reporter(state, self._decide, surplus, features)

@@ -1,11 +1,15 @@
-"""What keeps gangs from being attempted, before any room is looked for (G4)."""
+"""What keeps gangs from being attempted, before any room is looked for (G4), and what each says of those that start
+together (K7, G10)."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
 from enbloc.config import Config, default_scheduler_name
 from enbloc.engine.core.feature import Features
+from enbloc.engine.core.ordering import GangOrder
 from enbloc.engine.core.placement.request import replacements
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.units import Unit, Units
@@ -20,10 +24,11 @@ _KEPT_FROM_WAITING = frozenset({TaskStatus.GATED, TaskStatus.TIMED_OUT})
 
 
 class Obstacles:
-    def __init__(self, config: Config, state: State, units: Units, features: Features) -> None:
+    def __init__(self, config: Config, state: State, units: Units, order: GangOrder, features: Features) -> None:
         self._our_name = default_scheduler_name(config)
         self._state = state
         self._units = units
+        self._order = order
         self._features = features
         self._titles = Titles(config.tenancy.isolated)
 
@@ -127,3 +132,33 @@ class Obstacles:
         """The same, as the diagnosis of the gang that is in line for it."""
         each = self.why_not_started(unit)
         return msgspec.structs.replace(each[gang.key], of_gangs=each)
+
+    # ---- gangs that were attempted together in vain
+
+    def said_by_each(self, gang: GangState, failure: Diagnosis) -> Diagnosis:
+        """Once it is known what stays held: what each of the gangs says that start together."""
+        unit = self._units.of(gang)
+        if failure.attempted_with_others:
+            return self._of_attempted(unit, failure)
+        return self.why_incomplete(unit, gang) if failure.waits_for_gangs else failure
+
+    def _of_attempted(self, unit: Unit, failure: Diagnosis) -> Diagnosis:
+        """What a gang lacks itself, else which other one does; and how many of its pods are held. Those that were not
+        attempted have a minimum of 0, or only surplus waits."""
+        found: dict[GangKey, Diagnosis] = {}
+        lacking = failure.of_gangs or {unit.to_start(self._order)[0].key: failure}
+        for_nodes = all(map(diagnosis.nodes_would_help, lacking.values()))
+        for gang in unit.gangs:
+            why = self._of_one(gang, failure, lacking)
+            why = msgspec.structs.replace(why, attempted_with_others=gang.starts, needs_other_than_nodes=not for_nodes)
+            found[gang.key] = diagnosis.with_held(gang, why)
+        return msgspec.structs.replace(failure, of_gangs=found)
+
+    def _of_one(self, gang: GangState, failure: Diagnosis, lacking: Mapping[GangKey, Diagnosis]) -> Diagnosis:
+        if not gang.starts and not gang.total_pending:
+            return diagnosis.timed_out(gang)
+        if gang.key in lacking:
+            return lacking[gang.key]
+        if failure.of_gangs or not gang.starts:
+            return diagnosis.waits_for_others(gang, (), self._state.gangs, lacking, self._titles)
+        return failure

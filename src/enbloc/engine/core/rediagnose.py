@@ -12,7 +12,6 @@ from enbloc.engine.core.cycle import Cycle, Turn
 from enbloc.engine.core.ordering import Band
 from enbloc.engine.core.queue_loop import blocker
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass, Head, SchedulingQueue
-from enbloc.engine.core.said import said_by_each
 from enbloc.engine.core.spine import attempt_unit
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -39,7 +38,7 @@ def _of_class(cycle: Cycle, queue: SchedulingQueue, head: Head) -> Diagnosis | N
     with features.during_turn(cycle, head):
         constraints = features.pre_filter(cycle, queue, gang, cycle.constraints(gang))
         failure = attempt_unit(cycle, gang, constraints, dry=True)
-        return said_by_each(cycle, gang, failure) if failure is not None else None
+        return cycle.obstacles.said_by_each(gang, failure) if failure is not None else None
 
 
 def _in_order(queue: SchedulingQueue) -> list[tuple[Head, EquivalenceClass]]:

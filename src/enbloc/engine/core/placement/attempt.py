@@ -23,7 +23,7 @@ from enbloc.engine.core.placement.exact.packing import Failure
 from enbloc.engine.core.placement.in_domains import place_in_domains, within_pins
 from enbloc.engine.core.placement.kernels import place_bulk, place_one, place_plain
 from enbloc.engine.core.placement.request import PlacementRequest
-from enbloc.engine.core.plugins.nodeorder import TIE
+from enbloc.engine.core.plugins.scores import TIE
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.nodes import ROW_BITS

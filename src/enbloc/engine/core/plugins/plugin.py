@@ -23,13 +23,9 @@ import numpy as np
 
 from enbloc.config import Config
 from enbloc.engine.core.filters.filter import Check
-from enbloc.engine.core.plugins.binpack import Binpack
 from enbloc.engine.core.plugins.fair_share import FairShare
-from enbloc.engine.core.plugins.nodeorder import TIE, NodeOrder
-from enbloc.engine.core.plugins.priority import Priority
-from enbloc.engine.core.plugins.remaining_first import RemainingFirst
-from enbloc.engine.core.plugins.shortest_first import ShortestFirst
-from enbloc.engine.core.plugins.sla import Sla
+from enbloc.engine.core.plugins.gang_orders import Priority, RemainingFirst, ShortestFirst, Sla
+from enbloc.engine.core.plugins.scores import TIE, Binpack, NodeOrder
 from enbloc.engine.core.tables.classes import TaskClass
 from enbloc.engine.core.tables.headroom import Headroom
 from enbloc.engine.core.tables.nodes import NodeTable

@@ -18,8 +18,8 @@ import numpy as np
 from enbloc.engine.core.filters import node_affinity, node_selector, readiness, taints, unschedulable
 from enbloc.engine.core.filters.filter import Check
 from enbloc.engine.core.filters.volumes import VolumeTable
-from enbloc.engine.core.plugins.nodeorder import TIE
 from enbloc.engine.core.plugins.plugin import Plugins
+from enbloc.engine.core.plugins.scores import TIE
 from enbloc.engine.core.tables.classes import TaskClass
 from enbloc.engine.core.tables.headroom import FIT_WAKES_ON, Headroom
 from enbloc.engine.core.tables.node_trees import Level

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from enbloc.engine.core.feature import Feature
-from enbloc.engine.core.plugins.sla import Sla
+from enbloc.engine.core.plugins.gang_orders import Sla
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.gangs.model import GangKey

@@ -1,14 +1,46 @@
-"""srtf and srsf: gangs of equal priority with the least remaining time, or the least remaining service, come first.
-
-Service is time multiplied by what the gang requests of the resource that counts: its extended resources (GPUs), cpu for
-a gang that requests none. The expected run time of a gang that waits is all that remains of it; of one that runs, the
-time that it has run is subtracted. A gang whose run time is unknown comes last.
-"""
+"""The built-in plugins that order gangs: `priority`, `sla`, `sjf`, `srtf` and `srsf` (G8, C)."""
 
 from __future__ import annotations
 
 from enbloc.engine.core.tables.resources import CPU, Resources, total
 from enbloc.engine.core.tables.tasks import GangState, TaskStatus
+
+
+class Priority:
+    """Higher priority first."""
+
+    def gang_order(self, gang: GangState) -> tuple[int, ...]:
+        return (-gang.priority,)
+
+
+_UNKNOWN_NS = 2**63
+
+
+class ShortestFirst:
+    """sjf: by the expected run time; unknown ones last."""
+
+    def gang_order(self, gang: GangState) -> tuple[int, ...]:
+        run_time_ns = gang.run_time_ns
+        return (_UNKNOWN_NS if run_time_ns is None else run_time_ns,)
+
+
+class Sla:
+    """By deadline, the earliest first: creation plus its own `sla-waiting-time`, or the default. Gangs without one come
+    last. What happens once it has passed is left to `features.admission.deadlines`."""
+
+    def __init__(self, default_ns: int | None) -> None:
+        self._default_ns = default_ns
+
+    def deadline_ns(self, gang: GangState) -> int | None:
+        waiting_ns = gang.sla_waiting_ns
+        if waiting_ns is None:
+            waiting_ns = self._default_ns
+        return None if waiting_ns is None else gang.spec.created_ns + waiting_ns
+
+    def gang_order(self, gang: GangState) -> tuple[int, ...]:
+        deadline_ns = self.deadline_ns(gang)
+        return (1, 0) if deadline_ns is None else (0, deadline_ns)
+
 
 _UNKNOWN = 2**127
 
@@ -24,6 +56,9 @@ def remaining_ns(gang: GangState, now_ns: int) -> int | None:
 
 
 class RemainingFirst:
+    """srtf and srsf: the least remaining time, or the least remaining service, first. Service is time multiplied by
+    what the gang requests of its extended resources (GPUs), or of cpu. Of a gang that waits all of it remains."""
+
     def __init__(self, *, by_service: bool) -> None:
         self._by_service = by_service
         self.resources = Resources()

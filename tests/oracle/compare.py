@@ -192,8 +192,8 @@ def later(start: Any, now: int) -> int | None:
 
 
 def comparable(entry: dict[str, Any]) -> bool:
-    """Of a gang that is satisfied only surplus or replacements wait."""
-    return not entry["satisfied"]
+    """Of a gang that is satisfied only surplus or replacements wait. Behind a packed one numbers are free (R8)."""
+    return not (entry["satisfied"] or entry["any_numbers"])
 
 
 # ---- I5

@@ -130,6 +130,7 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
                 "missing": why["missing"],
                 "reason": why["reason"],
                 "or": why.get("or", ()),
+                "any_numbers": why.get("any_numbers", False),
                 "message": why["reason"],
                 "expected_start": world["memory"]["expected_starts"].get(gang["key"]),
                 "now": now,

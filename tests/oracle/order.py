@@ -132,6 +132,8 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         world["planned"] = conservative.r8_beside(world, gang, band, failed) if lane == ALLOCATING else None
         before = placing.start_trial(world)["free"] if conservative.is_conservative(world) else {}
         why = serve(world, gang)
+        if why is not None and world["shadow"] is not None and world["shadow"].get("waits"):
+            why = {**why, "any_numbers": True}  # what is left beside a gang that is packed is free (R8)
         world["awaited_room"], world["awaited_freely"], world["shadow"], world["planned"] = [], False, None, None
         if why is None and lane == ALLOCATING and conservative.is_conservative(world):
             conservative.r8_note_bound(world, gang, before)

@@ -63,6 +63,8 @@ def victim_units(world: World, unit: list[Gang], action: str) -> list[list[Task]
         spare = surplus_of(world, gang)
         allowed += [[task] for task in spare]
         members = [task for mate in mates for task in mate["tasks"] if is_bound(world, task)]
+        if any(task["uid"] in world["placed"] for mate in mates for task in mate["tasks"]):
+            continue  # what was placed in this cycle would stay, without the others
         rest = [task for task in members if task not in spare]
         if action == "preempt" and asks_nothing(world, unit) and not all(task["best_effort"] for task in members):
             allowed = [one for one in allowed if one[0] not in spare or one[0]["best_effort"]]

@@ -195,14 +195,17 @@ class VictimCandidates:
         have no bound task have nothing to evict. Of a gang without a minimum each pod goes for itself."""
         if not (gang.minima.total or any(gang.minima.by_role.values()) or gang.spec.evict_as_unit):
             return None
-        mates = [mate for mate in self._starting.mates(gang) if _has_bound(mate)]
+        together = self._starting.mates(gang)
+        if any(task.status is TaskStatus.ASSUMED for mate in together for task in mate.tasks.values()):
+            return None  # what was placed in this cycle would stay, without the others
+        mates = [mate for mate in together if _has_bound(mate)]
         cells = [(mate.spec.queue, mate.priority) for mate in mates]
         if any(cell not in self._ranks or cell in self._surplus_only for cell in cells):
             return None
         members = [task for mate in mates for task in mate.tasks.values() if task.status is TaskStatus.BOUND]
         if not all(map(self._may_evict, members)):
             return None
-        ending = [mate.key for mate in self._starting.mates(gang)]
+        ending = [mate.key for mate in together]
         return Victims(members, whole_gang=True, rank=max(self._ranks[cell] for cell in cells), ending=ending)
 
     def _may_evict(self, task: Task) -> bool:

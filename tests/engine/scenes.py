@@ -7,7 +7,7 @@ from typing import Any
 from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
 from enbloc.engine.core.claims.claim import Claim, Slot
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.claims import Claims
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.tasks import GangState, Task
@@ -46,7 +46,7 @@ class Scene:
     def restart_registry(self) -> None:
         """A new registry that knows nothing but what the objects say."""
         parts = self.direct.engine.parts
-        self.claims = ClaimRegistry(self.state, self.units, parts.obstacles, parts.commits, self._note)
+        self.claims = Claims(self.state, self.units, parts.obstacles, parts.commits, self._note)
         self.claims.obstacle = lambda gang, kind: self.obstacles.get(name_of(gang))
         self.state.gang_table.when_forgotten = self.claims.gang_gone
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import enbloc.engine.features.catalogue  # noqa: F401  all features are known
-from enbloc.engine.core.claims.registry import ClaimPolicy
+from enbloc.engine.core.claims.claims import ClaimPolicy
 from enbloc.engine.core.feature import POINTS, Feature
 from enbloc.gangs.claim_records import ClaimKind
 

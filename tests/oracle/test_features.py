@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.claims import Claims
 from enbloc.engine.core.commits import Commits
 from enbloc.engine.core.cycle import Parts
 from enbloc.engine.core.feature import Feature
@@ -48,7 +48,7 @@ from golden import digests, scenarios
 from golden.playing import play
 from oracle import compare, families
 
-CORE: Final = (Intake, SchedulingQueues, Commits, ClaimRegistry, Reporter)
+CORE: Final = (Intake, SchedulingQueues, Commits, Claims, Reporter)
 FAMILIES: Final[dict[str, tuple[type[Feature], ...]]] = {
     "awaited": (QueueDemand, AwaitedPods),
     "enqueue": (Admission,),

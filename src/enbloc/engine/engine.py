@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.claims import Claims
 from enbloc.engine.core.commits import Commits, mark_others
 from enbloc.engine.core.cycle import Cycle, Parts
 from enbloc.engine.core.feature import Features
@@ -83,7 +83,7 @@ class Engine:
         features = Features()
         obstacles = Obstacles(config, state, units, order, features)
         commits = Commits(state, units)
-        claims = ClaimRegistry(state, units, obstacles, commits, self._decide)
+        claims = Claims(state, units, obstacles, commits, self._decide)
         reporter = Reporter(state, self._decide, surplus, features)
         queues = SchedulingQueues(state, units, reporter, features, evicts=bool(runs & {"preempt", "reclaim"}))
         intake = Intake(config, state, units, order, queues, obstacles, commits, reporter, features, self._decide)

@@ -57,10 +57,6 @@ class ClaimKind(StrEnum):
         """The event reason of a claim that ends because it no longer helps."""
         return _ENDED[self.value]
 
-    @property
-    def sets_room_aside(self) -> bool:
-        return self is not ClaimKind.EVICTED
-
 
 _ENDED: Final = {
     "hold": "HoldReleased",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.claims import Claims
 from enbloc.engine.core.claims.room import fits_now
 from enbloc.engine.core.commits import Commits
 from enbloc.engine.core.faults import culprit
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
     obstacles: Obstacles
     intake: Intake
     queues: SchedulingQueues
-    claims: ClaimRegistry
+    claims: Claims
     commits: Commits
     reporter: Reporter
     features: Features

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -12,21 +11,13 @@ from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.resources import Bools, Ints, total
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.events import EventKind
-from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
-
-if TYPE_CHECKING:
-    from enbloc.engine.core.claims.registry import ClaimRegistry
 
 
 class ClosedNodes:
-    """The nodes of all claims of one kind."""
-
-    def __init__(self, state: State, claims: ClaimRegistry) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._claims = claims
-        self.kind: ClaimKind | None = None
-        """The kind whose claims close nodes; set when its policy is added. `None`: no rule of the config closes any."""
+        self._claims: dict[GangKey, Claim] = {}
         self._gangs_on: dict[str, dict[GangKey, int]] = {}
         """Node → gangs that reserve it, and with how many slots."""
         self.due_ns: dict[GangKey, int] = {}
@@ -35,20 +26,17 @@ class ClosedNodes:
         """Goes up with every change."""
         self._mask: tuple[tuple[int, int, int], Bools] | None = None
 
-    def claim_of(self, gang: GangState) -> Claim | None:
-        return self._claims.of(gang, self.kind) if self.kind is not None else None
-
     def __bool__(self) -> bool:
-        return self.kind is not None and self._claims.has(self.kind)
+        return bool(self._claims)
 
     def of(self, gang: GangState) -> Mapping[str, str]:
         """Task UID → node."""
-        claim = self.claim_of(gang)
+        claim = self._claims.get(gang.key)
         return claim.places if claim is not None else {}
 
     def tasks_of(self, gang: GangState) -> list[tuple[Task, str]]:
         """Each task that nodes are reserved for, pods of later waves included, and its node."""
-        claim = self.claim_of(gang)
+        claim = self._claims.get(gang.key)
         slots = claim.slots.values() if claim is not None else ()
         return [(slot.task, slot.node) for slot in slots if slot.task is not None]
 
@@ -61,7 +49,7 @@ class ClosedNodes:
         return found
 
     def gangs(self) -> list[GangState]:
-        return [claim.gang for claim in self._claims.all(self.kind)] if self.kind is not None else []
+        return [claim.gang for claim in self._claims.values()]
 
     def nodes(self) -> set[str]:
         """All nodes that hold reservations."""
@@ -77,38 +65,37 @@ class ClosedNodes:
 
     def on(self, node: str, exclude: frozenset[GangKey] = frozenset()) -> Mapping[int, int]:
         """The sum of what is reserved on a node, by column; the gangs in `exclude` aside."""
-        found: list[Task] = []
-        for key in self._gangs_on.get(node, ()):
-            if key in exclude:
-                continue
-            gang = self._state.gangs.get(key)
-            claim = self.claim_of(gang) if gang is not None else None
-            if claim is not None:
-                found += [slot.task for slot in claim.slots.values() if slot.node == node and slot.task is not None]
+        found = [
+            slot.task
+            for key in self._gangs_on.get(node, ())
+            if key not in exclude
+            for slot in self._claims[key].slots.values()
+            if slot.node == node and slot.task is not None
+        ]
         return total(task.cls.request for task in found)
 
     def since(self, node: str, exclude: frozenset[GangKey]) -> int | None:
         """When the oldest reservation on a node was made, the gangs in `exclude` aside; `None`: there is none."""
-        gangs = [self._state.gangs.get(key) for key in self._gangs_on.get(node, ()) if key not in exclude]
-        claims = [self.claim_of(gang) for gang in gangs if gang is not None]
-        return min((claim.clock_ns for claim in claims if claim is not None), default=None)
+        keys = [key for key in self._gangs_on.get(node, ()) if key not in exclude]
+        return min((self._claims[key].clock_ns for key in keys), default=None)
 
     def kept_from(self, gang: GangState, now_ns: int) -> Ints:
         """The free room, by column, on nodes that other gangs reserve and that the gang may not use: those are not of
         lower priority (R5), and it would run past the time when their reservations are due."""
-        nodes, run_time_ns = self._state.nodes, gang.run_time_ns
         own = self.lower_than(gang.priority) | {gang.key}
-        rows = [
-            nodes.rows[node]
-            for node, keys in self._gangs_on.items()
-            if node in nodes.rows
-            and any(
-                key not in own and (run_time_ns is None or self.due_ns.get(key, 0) < now_ns + run_time_ns)
-                for key in keys
-            )
-        ]
-        found: Ints = np.maximum(nodes.free[:, rows], 0).sum(axis=1)
+        ends_ns = None if gang.run_time_ns is None else now_ns + gang.run_time_ns
+        found: Ints = np.maximum(self._state.nodes.free[:, self._rows_kept(own, ends_ns)], 0).sum(axis=1)
         return found
+
+    def _rows_kept(self, own: Set[GangKey], ends_ns: int | None) -> list[int]:
+        """The rows that gangs other than its `own` keep from what ends then."""
+        rows = self._state.nodes.rows
+        return [
+            rows[node]
+            for node, keys in self._gangs_on.items()
+            if node in rows
+            and any(key not in own and (ends_ns is None or self.due_ns.get(key, 0) < ends_ns) for key in keys)
+        ]
 
     def closed_to(
         self, gang: GangState, task: Task, now_ns: int | None, exclude: frozenset[GangKey] = frozenset()
@@ -118,15 +105,10 @@ class ClosedNodes:
         if not self._gangs_on or task.cls.best_effort:
             return None
         ends_ns = None if now_ns is None or task.run_time_ns is None else now_ns + task.run_time_ns
-        if ends_ns is None and self.claim_of(gang) is None and not exclude:
+        if ends_ns is None and gang.key not in self._claims and not exclude:
             return self._all_rows()
         found = np.zeros(self._state.nodes.count, np.bool_)
-        for node, keys in self._gangs_on.items():
-            row = self._state.nodes.rows.get(node)
-            others = [key for key in keys if key != gang.key and key not in exclude]
-            if row is None or not others:
-                continue
-            found[row] = ends_ns is None or any(self.due_ns.get(key, 0) < ends_ns for key in others)
+        found[self._rows_kept(exclude | {gang.key}, ends_ns)] = True
         return found
 
     def _all_rows(self) -> Bools:
@@ -141,8 +123,9 @@ class ClosedNodes:
     # ---- made and ended
 
     def occupy(self, claim: Claim) -> None:
-        if self.claim_of(claim.gang) is not claim:
+        if claim.gang.key in self._claims:
             return  # a pod that was recreated takes its slot: the node is reserved already
+        self._claims[claim.gang.key] = claim
         for slot in claim.slots.values():
             gangs = self._gangs_on.setdefault(slot.node, {})
             gangs[claim.gang.key] = gangs.get(claim.gang.key, 0) + 1
@@ -150,6 +133,8 @@ class ClosedNodes:
 
     def vacate(self, claim: Claim) -> None:
         key = claim.gang.key
+        if self._claims.get(key) is claim:
+            del self._claims[key]
         for slot in claim.slots.values():
             gangs = self._gangs_on[slot.node]
             gangs[key] -= 1

@@ -57,17 +57,14 @@ def take_reserved(
     """Places the tasks for which nodes are reserved on those nodes, as far as they fit by now (R7); all of them or none
     if they must be together (T7). `later`: pods of later waves, which are reserved for too (D5)."""
     state, checkpoint = placer.state, transaction.checkpoint
-    tasks = sorted((gang.tasks[uid] for uid in places if uid in gang.tasks), key=attrgetter("order"))
-    for task in (*tasks, *(one for one in later if one.uid in places)):
-        row = state.nodes.rows.get(places[task.uid])
-        if row is None or task.status not in WAITS or not placer.queue_room(task):
-            continue
-        if fits_now(state, task, row):
+    own = sorted(filter(None, map(gang.tasks.get, places)), key=attrgetter("order"))
+    for task in (*own, *later):
+        row = state.nodes.rows.get(places.get(task.uid, ""))
+        if row is not None and task.status in WAITS and placer.queue_room(task) and fits_now(state, task, row):
             transaction.place([task], [row])
-    if places and gang.is_constrained:
-        missing = any(gang.tasks[uid].status in WAITS for uid in places if uid in gang.tasks)
-        if missing or not is_together(state, gang):
-            transaction.rollback(checkpoint)
+    is_placed = WAITS.isdisjoint(task.status for task in own)
+    if places and gang.is_constrained and not (is_placed and is_together(state, gang)):
+        transaction.rollback(checkpoint)
 
 
 def replace_placeholders(

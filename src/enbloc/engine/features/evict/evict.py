@@ -303,7 +303,7 @@ def _carry_out(
     victims = sorted({task.gang.key for task in plan.victims})  # each gang may outlive the others
     evicted = [claim for gang in unit if (claim := cycle.features.get(EvictedGangs).claim(gang, victims)) is not None]
     claims = [claim for gang in unit for claim in _claims_to_make(cycle, gang, plan)]
-    if not cycle.claims.check_records([*claims, *evicted], ending={ClaimKind.RESERVE}):
+    if not cycle.claims.records.fit([*claims, *evicted], ending={ClaimKind.RESERVE}):
         return False
     for one in _of_use(lower, plan):
         one.release(cycle.claims, cycle.titles, unit[0])

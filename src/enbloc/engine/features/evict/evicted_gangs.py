@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from enbloc.engine.core.claims.claim import Claim
-from enbloc.engine.core.claims.registry import ClaimPolicy
+from enbloc.engine.core.claims.claims import ClaimPolicy
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.events import EventKind
 from enbloc.gangs.claim_records import EVICTED_GANGS, ClaimKind, Record, digest_of
@@ -20,6 +20,7 @@ class EvictedGangs(ClaimPolicy):
     kind = ClaimKind.EVICTED
     used = "EvictionsForgotten"
     is_shared = True
+    sets_room_aside = False
 
     def reviewed_on(self) -> frozenset[EventKind]:
         return frozenset()

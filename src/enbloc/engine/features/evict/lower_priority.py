@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from enbloc.engine.core.claims.claim import Claim
-from enbloc.engine.core.claims.registry import ClaimRegistry
+from enbloc.engine.core.claims.claims import Claims
 from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
@@ -57,7 +57,7 @@ class LowerPriorityClaim(NamedTuple):
             elif task.status is _STATUS_BY.get(self.kind):
                 transaction.lift(task)
 
-    def release(self, claims: ClaimRegistry, titles: Titles, by: GangState) -> None:
+    def release(self, claims: Claims, titles: Titles, by: GangState) -> None:
         """Released for a gang of higher priority."""
         for claim in self.claims:
             title = titles.of(by, claim.gang.key.namespace)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pending_slots
-from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
+from enbloc.engine.core.claims.claims import ClaimPolicy, Claims
 from enbloc.engine.core.claims.room import will_fit
 from enbloc.engine.core.placement.request import reaches_minima
 from enbloc.engine.core.state.state import State
@@ -27,18 +27,14 @@ from enbloc.listing import listed
 class Nominations(ClaimPolicy):
     kind = ClaimKind.PREEMPT
     used = "PreemptionSucceeded"
-    nominates = True
+    status = TaskStatus.NOMINATED
     ends_with_unit = True
     frees = (ClaimKind.WAVE,)
 
-    def __init__(self, state: State, claims: ClaimRegistry, units: Units, evicted: EvictedGangs) -> None:
+    def __init__(self, state: State, claims: Claims, units: Units, evicted: EvictedGangs) -> None:
         super().__init__(state, claims)
         self._units = units
         self._evicted = evicted
-
-    def reserve(self, gangs: Sequence[GangState]) -> None:
-        for gang in gangs:
-            self.note_room_left(gang)
 
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
         if gang.need.ready or not self._claims.nominated(gang):
@@ -89,11 +85,6 @@ class Nominations(ClaimPolicy):
         for slot in claim.slots.values():
             if slot.task is not None and slot.task.status is TaskStatus.PENDING:
                 self._state.nominate(slot.task, slot.node)
-
-    def vacate(self, claim: Claim) -> None:
-        for task in claim.members:
-            if task.status is TaskStatus.NOMINATED:
-                self._state.unreserve(task)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         slots = pending_slots(gang, record, self._state.nodes.rows)

@@ -150,7 +150,7 @@ def _carry_out(cycle: Cycle, packed: _Packed) -> None:
     first = packed.starts[0][0]
     evicted = cycle.features.get(EvictedGangs).claim(first, (gang.key for gang in packed.leaves))
     claims = [cycle.features.get(Nominations).claim(gang, places) for gang, places in packed.starts]
-    if not cycle.claims.check_records([*claims, *([evicted] if evicted else ())]):
+    if not cycle.claims.records.fit([*claims, *([evicted] if evicted else ())]):
         return
     for claim in claims:
         gangs = cycle.titles.listed(packed.leaves, claim.gang.key.namespace)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pending_slots
-from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
+from enbloc.engine.core.claims.claims import ClaimPolicy, Claims
 from enbloc.engine.core.claims.room import still_fits
 from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.obstacles import Obstacles
@@ -37,12 +37,13 @@ class Holds(ClaimPolicy):
     kind = ClaimKind.HOLD
     used = "HoldBound"
     is_shared = True
+    status = TaskStatus.HELD
     waits_for_members = True
 
     def __init__(
         self,
         state: State,
-        claims: ClaimRegistry,
+        claims: Claims,
         units: Units,
         order: GangOrder,
         obstacles: Obstacles,
@@ -149,10 +150,6 @@ class Holds(ClaimPolicy):
 
     # ---- claims
 
-    def reserve(self, gangs: Sequence[GangState]) -> None:
-        for gang in gangs:
-            self.note_room_left(gang)
-
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
         """Its unit has started."""
         if commits:
@@ -246,11 +243,6 @@ class Holds(ClaimPolicy):
                 self._state.hold(slot.task)
             elif slot.task is not None and slot.task.status is TaskStatus.PENDING:
                 self._state.restore_hold(slot.task, slot.node)
-
-    def vacate(self, claim: Claim) -> None:
-        for task in claim.members:
-            if task.status is TaskStatus.HELD:
-                self._state.unreserve(task)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         """The clock of a record that was written before clocks were recorded started no later than now."""

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pod_slots
+from enbloc.engine.core.claims.claims import ClaimPolicy, Claims
 from enbloc.engine.core.claims.placeholders import make_placeholders
-from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
 from enbloc.engine.core.claims.room import is_beyond_queue, passes_filters, take_reserved
 from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.domain_choices import is_together
@@ -30,11 +30,10 @@ from enbloc.listing import listed, plural
 class Reservations(ClaimPolicy):
     kind = ClaimKind.RESERVE
     used = "ReservationUsed"
-    closes_nodes = True
     ends_with_unit = True
     notes_need_a_start = True
 
-    def __init__(self, state: State, claims: ClaimRegistry, units: Units) -> None:
+    def __init__(self, state: State, claims: Claims, units: Units) -> None:
         super().__init__(state, claims)
         self._units = units
         self.closing = claims.closing

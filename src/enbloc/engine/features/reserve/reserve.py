@@ -63,7 +63,7 @@ def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
         _report(cycle, unit, _why_not(cycle, unit))
         return
     claims = _claims_to_make(cycle, unit, places)
-    if not cycle.claims.check_records(claims):
+    if not cycle.claims.records.fit(claims):
         cycle.features.get(Starvation).note_failed(unit[0], _facts(cycle, unit))
         _report(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
         return

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot
+from enbloc.engine.core.claims.claims import ClaimPolicy, Claims
 from enbloc.engine.core.claims.placeholders import make_placeholders
-from enbloc.engine.core.claims.registry import ClaimPolicy, ClaimRegistry
 from enbloc.engine.core.claims.room import replace_placeholders, still_fits, will_fit
 from enbloc.engine.core.placement.attempt import Placer
 from enbloc.engine.core.placement.request import PlacementRequest
@@ -23,7 +23,7 @@ class Waves(ClaimPolicy):
     kind = ClaimKind.WAVE
     used = "ClaimUsed"
 
-    def __init__(self, state: State, claims: ClaimRegistry, deadline_ns: int) -> None:
+    def __init__(self, state: State, claims: Claims, deadline_ns: int) -> None:
         super().__init__(state, claims)
         self.deadline_ns = deadline_ns
         self.lapsed: Callable[[Claim], None] = lambda claim: None
@@ -98,7 +98,7 @@ class Waves(ClaimPolicy):
     def check_record(self, gang: GangState, later: Sequence[Task]) -> bool:
         """Whether room for the placeholders of later waves can be recorded."""
         slots = [Slot(one.name, one.node, one) for one in [*self.of(gang), *later]]
-        return not later or self._claims.check_record(Claim(gang, self.kind, slots))
+        return not later or self._claims.records.fit([Claim(gang, self.kind, slots)])
 
     def keep(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task], now_ns: int) -> None:
         """A wave is placed: tasks took the places of `taken`; the placeholders `later` keep theirs (`check_record`)."""

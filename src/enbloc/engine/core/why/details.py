@@ -8,7 +8,7 @@ those of the diagnosis.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -181,27 +181,19 @@ def _queues_full(state: State, gang: GangState, why: Diagnosis, titles: Titles) 
     """The queues, from its own up, whose limits it does not fit; then the gangs that use them, where less use of a
     queue would be enough."""
     requested = _requested(state, gang, why)
-    full = []
-    for queue in state.queue_of(gang).ancestors:
-        columns = [column for column in sorted(queue.limits) if _over(queue, column, requested.get(column, 0)) > 0]
-        if columns:
-            full.append((queue, columns))
-            yield Obstacle("queue", queue.name, ", ".join(_limit(state, queue, one, requested) for one in columns))
-    if any(requested.get(one, 0) > queue.limits[one] for queue, columns in full for one in columns):
+    full = [(queue, over) for queue in state.queue_of(gang).ancestors if (over := _over(queue, requested))]
+    for queue, over in full:
+        yield Obstacle("queue", queue.name, ", ".join(_limit(state, queue, one, requested) for one in over))
+    if any(requested[one] > queue.limits[one] for queue, over in full for one in over):
         return
-    names = {queue.name for queue, _ in full}
-    found = [
-        (other, tasks)
-        for other, tasks in _gangs_on(state, None, gang)
-        if names & {queue.name for queue in state.queue_of(other).ancestors}
-    ]
-    for other, tasks in found[:MOST_GANGS]:
+    for other, tasks in _gangs_on(state, None, gang, {queue.name for queue, _ in full})[:MOST_GANGS]:
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
 
 
-def _over(queue: Queue, column: int, requested: int) -> int:
-    """By how much the queue would exceed its limit."""
-    return int(queue.used[column]) + requested - queue.limits[column] if requested else 0
+def _over(queue: Queue, requested: dict[int, int]) -> list[int]:
+    """The columns whose limit the queue would exceed."""
+    limits = sorted(queue.limits.items())
+    return [one for one, limit in limits if (more := requested.get(one)) and int(queue.used[one]) + more > limit]
 
 
 def _limit(state: State, queue: Queue, column: int, requested: dict[int, int]) -> str:
@@ -232,15 +224,11 @@ def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> I
     """Gangs with pods on nodes that the gang could use but for the room that they hold. Where only resources are
     short on these, those that use such a resource."""
     rows, of_other_nodes = _usable_rows(state, gang)
-    reasons = [one.reason for one in why.reasons if one.reason not in of_other_nodes]
-    names = {reason.removeprefix(INSUFFICIENT) for reason in reasons}
-    short = {column for column, name in enumerate(state.resources.names) if name in names}
-    only_short = bool(reasons) and all(reason.startswith(INSUFFICIENT) for reason in reasons)
-    found = [
-        (other, tasks)
-        for other, tasks in _gangs_on(state, rows, gang)
-        if not only_short or any(column in short for task in tasks for column, _ in task.cls.request)
-    ]
+    reasons = {one.reason for one in why.reasons} - of_other_nodes
+    short = {column for column, name in enumerate(state.resources.names) if f"{INSUFFICIENT}{name}" in reasons}
+    found = _gangs_on(state, rows, gang)
+    if reasons and all(reason.startswith(INSUFFICIENT) for reason in reasons):
+        found = [one for one in found if not short.isdisjoint(total(task.cls.request for task in one[1]))]
     for other, tasks in found[:MOST_GANGS]:
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, "on nodes that it could use")
 
@@ -268,28 +256,25 @@ def _large_enough(state: State, task: Task) -> Bools:
 
 
 def _holder(state: State, gang: GangState, other: str, tasks: list[Task], where: str) -> Obstacle:
-    waiting = pending_tasks(gang)
-    wanted = {column for task in waiting for column, _ in task.cls.request}
-    if not wanted:
-        wanted = set(state.resources.amounts(gang.spec.min_resources or {}))
-    sums: dict[int, int] = {}
-    for task in tasks:
-        for column, amount in task.cls.request:
-            if column in wanted and column != PODS:
-                sums[column] = sums.get(column, 0) + amount
-    text = ", ".join(f"{amount} {name}" for name, amount in _amounts(state, sorted(sums.items())).items())
+    waiting, sums = pending_tasks(gang), total(task.cls.request for task in tasks)
+    wanted = total(task.cls.request for task in waiting) or state.resources.amounts(gang.spec.min_resources or {})
+    pairs = [(column, amount) for column, amount in sorted(sums.items()) if column in wanted]
+    text = ", ".join(f"{amount} {name}" for name, amount in _amounts(state, pairs).items())
     verb = "holds" if all(task.status is TaskStatus.HELD for task in tasks) else "uses"
     return Obstacle("gang", other, f"{verb} {text or 'room'} {where}")
 
 
-def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[GangState, list[Task]]]:
-    """All other gangs with pods on these rows (`None`: anywhere): of lowest priority first, then those with the
-    fewest."""
+def _gangs_on(
+    state: State, rows: Bools | None, but: GangState, queues: Set[str] | None = None
+) -> list[tuple[GangState, list[Task]]]:
+    """All other gangs with pods on these rows (`None`: anywhere), in or below one of the `queues` if given: of
+    lowest priority first, then those with the fewest."""
     found: dict[Any, tuple[GangState, list[Task]]] = {}
     for task in state.tasks.values():
-        if task.gang is but:
-            continue
         row = state.nodes.rows.get(task.node)
-        if row is not None and (rows is None or rows[row]):
+        if task.gang is not but and row is not None and (rows is None or rows[row]):
             found.setdefault(task.gang.key, (task.gang, []))[1].append(task)
+    if queues is not None:
+        above = {key: {queue.name for queue in state.queue_of(one[0]).ancestors} for key, one in found.items()}
+        found = {key: one for key, one in found.items() if above[key] & queues}
     return sorted(found.values(), key=lambda one: (one[0].priority, len(one[1]), one[0].spec.title))

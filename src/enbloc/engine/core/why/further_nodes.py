@@ -64,12 +64,11 @@ def _have_a_value(lines: Sequence[Requirement]) -> bool:
         return True
     if "DoesNotExist" in operators:
         return False
-    highest = max(_of(lines, "Gt"), key=_bound, default=None)
-    lowest = min(_of(lines, "Lt"), key=_bound, default=None)
+    highest, lowest = sorted(_of(lines, "Gt"), key=_bound)[-1:], sorted(_of(lines, "Lt"), key=_bound)[:1]
     allowed = [line.values for line in _of(lines, "In")]
     if not allowed:
-        return highest is None or lowest is None or _bound(lowest) - _bound(highest) > 1
-    bounds = [line for line in (highest, lowest) if line is not None]
+        return not highest or not lowest or _bound(lowest[0]) - _bound(highest[0]) > 1
+    bounds = highest + lowest
     left = frozenset.intersection(*allowed).difference(*(line.values for line in _of(lines, "NotIn")))
     return any(is_label_value(value) and all(line.matches({line.key: value}) for line in bounds) for value in left)
 

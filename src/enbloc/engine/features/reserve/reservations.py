@@ -101,26 +101,23 @@ class Reservations(ClaimPolicy):
 
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         """R7: whether the reservation can still make the gang condition-ready."""
-        gang = claim.gang
         self._drop_unneeded(claim)
-        if gang.status.finished:
-            return Ending(self.kind.ended, "the gang has finished")
-        if obstacle is not None:
-            return Ending(self.kind.ended, f"the gang cannot start: {obstacle.message}")
-        slots = claim.slots.values()
-        if left := [slot.name for slot in slots if slot.task is not None and not slot.waits]:
-            return Ending(self.kind.ended, f"pods with a reserved node do not wait any more: {listed(left, 8)}")
+        why = _why_not_waiting(claim, obstacle) or self._why_of_no_use(claim)
+        return Ending(self.kind.ended, why) if why else None
+
+    def _why_of_no_use(self, claim: Claim) -> str:
+        gang, slots = claim.gang, claim.slots.values()
         own = self._with_members(gang)
         if unfit := sorted({slot.node for slot in slots if not self._holds(slot, own)}):
-            return Ending(self.kind.ended, f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}")
+            return f"reserved nodes cannot take the pods any more: {listed(unfit, 8)}"
         if gang.is_constrained and not is_together(self._state, gang, self.closing.of(gang)):
-            return Ending(self.kind.ended, "reserved nodes are in different domains now")
+            return "reserved nodes are in different domains now"
         if is_beyond_queue(self._state, gang, total(task.cls.request for task in claim.tasks)):
-            return Ending(self.kind.ended, f"its pods request more than queue {gang.spec.queue} may use")
-        recreating = sum(slot.task is None for slot in claim.slots.values())
-        if not recreating and not self.condition_ready(gang):
-            return Ending(self.kind.ended, "the pods with reserved nodes are too few for the gang's minimum")
-        return None
+            return f"its pods request more than queue {gang.spec.queue} may use"
+        is_recreating = any(slot.task is None for slot in slots)
+        if not is_recreating and not self.condition_ready(gang):
+            return "the pods with reserved nodes are too few for the gang's minimum"
+        return ""
 
     def _drop_unneeded(self, claim: Claim) -> None:
         """The gang became smaller: nodes of pods that it no longer needs are open at once."""
@@ -161,6 +158,15 @@ class Reservations(ClaimPolicy):
         row = nodes.rows[slot.node]
         sums = (self.closing.on(slot.node), own[slot.node])
         return all(amount <= nodes.allocatable[column, row] for amounts in sums for column, amount in amounts.items())
+
+
+def _why_not_waiting(claim: Claim, obstacle: Diagnosis | None) -> str:
+    if claim.gang.status.finished:
+        return "the gang has finished"
+    if obstacle is not None:
+        return f"the gang cannot start: {obstacle.message}"
+    left = [slot.name for slot in claim.slots.values() if slot.task is not None and not slot.waits]
+    return f"pods with a reserved node do not wait any more: {listed(left, 8)}" if left else ""
 
 
 def _beyond_minima(claim: Claim) -> list[Slot]:

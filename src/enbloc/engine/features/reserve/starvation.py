@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Sequence
 
 from enbloc.engine.core.feature import Feature
@@ -12,9 +11,9 @@ from enbloc.engine.core.tables.commit_marks import covers
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.events import BEYOND_ROOM
 from enbloc.gangs.model import GangKey
+from enbloc.stale_heap import StaleHeap
 
 _STALE_BOUND = 64
-"""The heap is rebuilt when it has more stale entries than watched gangs plus this many."""
 
 
 class Starvation(Feature):
@@ -25,8 +24,8 @@ class Starvation(Feature):
         self._state = state
         self._after_ns = after_ns
         self._now_ns = 0
-        self._heap: list[tuple[int, GangKey]] = []
-        """When each gang starves. An entry is stale unless `_watched` has the same instant."""
+        self._heap: StaleHeap[GangKey] = StaleHeap(self._is_stale, _STALE_BOUND)
+        """When each gang starves."""
         self._watched: dict[GangKey, tuple[int, GangState]] = {}
         self.gangs: dict[GangKey, GangState] = {}
         """Gangs that starve, with or without a reservation."""
@@ -43,7 +42,7 @@ class Starvation(Feature):
         if since_ns is None:
             self._forget(gang)
             return
-        at_ns = since_ns + self._waiting_time_ns(gang)
+        at_ns = since_ns + (gang.sla_waiting_ns if gang.sla_waiting_ns is not None else self._after_ns)
         known = self._watched.get(gang.key)
         if known is None or known[0] != at_ns or known[1] is not gang:
             self.gangs.pop(gang.key, None)
@@ -51,13 +50,7 @@ class Starvation(Feature):
             if at_ns <= self._now_ns:
                 self.gangs[gang.key] = gang
             else:
-                heapq.heappush(self._heap, (at_ns, gang.key))
-                self._compact()
-
-    def _compact(self) -> None:
-        if len(self._heap) > 2 * len(self._watched) + _STALE_BOUND:
-            self._heap = [(at_ns, key) for key, (at_ns, _) in self._watched.items() if at_ns > self._now_ns]
-            heapq.heapify(self._heap)
+                self._heap.push(at_ns, gang.key)
 
     def _forget(self, gang: GangState) -> None:
         self._watched.pop(gang.key, None)
@@ -79,28 +72,16 @@ class Starvation(Feature):
     def time_passes(self, now_ns: int) -> None:
         """Gangs that starve from now on are read anew."""
         self._now_ns = now_ns
-        while self._heap and self._heap[0][0] <= now_ns:
-            gang = self._watched_gang(*heapq.heappop(self._heap))
-            if gang is not None:
-                self.gangs[gang.key] = gang
-                self._state.touch(gang)
+        while (key := self._heap.pop_due(now_ns)) is not None:
+            self.gangs[key] = self._state.gangs[key]
+            self._state.touch(self._state.gangs[key])
 
     def due(self) -> int | None:
-        while self._heap and self._watched_gang(*self._heap[0]) is None:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return self._heap.next_ns()
 
-    def _watched_gang(self, at_ns: int, key: GangKey) -> GangState | None:
-        """The gang of a heap entry; `None` if the entry is stale."""
+    def _is_stale(self, at_ns: int, key: GangKey) -> bool:
         watched_ns, gang = self._watched.get(key, (None, None))
-        if gang is None or watched_ns != at_ns or self._state.gangs.get(key) is not gang:
-            return None
-        return None if gang.need.ready else gang
-
-    def _waiting_time_ns(self, gang: GangState) -> int:
-        own_ns = gang.sla_waiting_ns
-        assert self._after_ns is not None
-        return own_ns if own_ns is not None else self._after_ns
+        return gang is None or watched_ns != at_ns or self._state.gangs.get(key) is not gang or gang.need.ready
 
     # ---- reservations that could not be made
 

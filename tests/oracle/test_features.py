@@ -28,9 +28,10 @@ from enbloc.engine.features.admission.enqueue import Admission
 from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts
-from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
+from enbloc.engine.features.evict.evictable import Immunity
 from enbloc.engine.features.evict.history import EvictionHistory
-from enbloc.engine.features.evict.nominations import Nominations
+from enbloc.engine.features.evict.nominations import EvictedGangs, Nominations
+from enbloc.engine.features.evict.preempt_by_order import PreemptByOrder
 from enbloc.engine.features.groups.deadlocks import Deadlocks
 from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.features.groups.min_resources import MinResources
@@ -53,8 +54,8 @@ FAMILIES: Final[dict[str, tuple[type[Feature], ...]]] = {
     "awaited": (QueueDemand, AwaitedPods),
     "enqueue": (Admission,),
     "reserve": (Starvation, ReservedNodes, Reservations),
-    "history": (EvictionHistory,),
-    "evict": (Nominations, EvictedGangs),
+    "history": (Immunity, EvictionHistory),
+    "evict": (Nominations, EvictedGangs, PreemptByOrder),
     "wave claims": (Waves,),
     "waves": (LaterRoom, LaterWaves),
     "sub-groups": (SubGroups,),

@@ -190,7 +190,7 @@ WAITS = {
 EVICTING = {
     "a plan": Place(evict, "_try_evictions", lambda _, unit, *more: unit[0].key.name == BAD),
     "a plan that is carried out": Place(
-        evict, "_carry_out", lambda _, unit, *more: unit[0].key.name == BAD, after=True
+        evict, "_carry_out", lambda search, *more: search.unit[0].key.name == BAD, after=True
     ),
 }
 STARTS = {**READ, **DECIDED, **REPORTED}

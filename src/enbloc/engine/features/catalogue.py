@@ -17,11 +17,11 @@ from enbloc.engine.features.admission.enqueue import Admission
 from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts
-from enbloc.engine.features.evict import preempt, reclaim
-from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
+from enbloc.engine.features.evict.evict import preempt, reclaim
+from enbloc.engine.features.evict.evictable import Immunity
 from enbloc.engine.features.evict.history import EvictionHistory
-from enbloc.engine.features.evict.immunity import Immunity
-from enbloc.engine.features.evict.nominations import Nominations
+from enbloc.engine.features.evict.nominations import EvictedGangs, Nominations
+from enbloc.engine.features.evict.preempt_by_order import PreemptByOrder
 from enbloc.engine.features.groups.deadlocks import Deadlocks
 from enbloc.engine.features.groups.holds import Holds
 from enbloc.engine.features.groups.min_resources import MinResources
@@ -41,8 +41,8 @@ ACTIONS: Final[Mapping[str, Callable[[Cycle], None]]] = {
     "enqueue": enqueue.run,
     "allocate": allocate,
     "backfill": backfill,
-    "preempt": preempt.run,
-    "reclaim": reclaim.run,
+    "preempt": preempt,
+    "reclaim": reclaim,
     "reserve": reserve.run,
 }
 """The actions of a cycle, in the words of the config."""
@@ -71,9 +71,12 @@ def of(parts: Parts, decide: Callable[[Decision], None]) -> list[Feature]:
     if "reserve" in runs:
         found += [Starvation(state, config.reserve.starving_after_ns), ReservedNodes()]
         found.append(Reservations(state, claims, units))
-    evicted = EvictedGangs(state, claims) if runs & {"preempt", "reclaim"} else None
-    if evicted is not None:
+    if runs & {"preempt", "reclaim"}:
+        evicted = EvictedGangs(state, claims)
         found += [Nominations(state, claims, units, evicted), evicted]
+    if config.preempt.by == "order":
+        found.append(PreemptByOrder())
+    immunity = Immunity(state, config.tenancy.longest_cooldown_ns)
     found += [
         later_room,  # before claims: it looks at the claim of a gang that is gone
         MinResources(state, admit_oversized=config.enqueue.admit_oversized),
@@ -82,7 +85,8 @@ def of(parts: Parts, decide: Callable[[Decision], None]) -> list[Feature]:
         LaterWaves(waves, later_room),
         SubGroups(),
         holds,
-        EvictionHistory(state, decide, Immunity(state, config.tenancy.longest_cooldown_ns), evicted),
+        immunity,
+        EvictionHistory(state, decide, immunity),
     ]
     if mode == "easy":
         found.append(EasyBackfill(state))

@@ -1,9 +1,10 @@
 """Partial allocations: what a gang got that could not get enough goes to no other gang within that cycle (A2).
 
 Only gangs that ask for it keep a partial allocation, and only where `backfill` does not run: elsewhere this feature is
-absent. A transaction that stays open while other gangs are placed takes the room. Preempt, reclaim and reserve run once
-it is rolled back. Such a gang is attempted whenever any other gang is, or its room would go to the next one in order.
-When it keeps nothing any more, the gangs that it kept out are woken.
+absent. A transaction that stays open (`post_filter`) while other gangs are placed takes the room. Preempt, reclaim and
+reserve run once it is rolled back (`serving_ends`). Such a gang is attempted whenever any other gang is, or its room
+would go to the next one in order (`serving_begins`). When it keeps nothing any more, the gangs that it kept out are
+woken.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Gangs whose decision was carried out only in part are completed, or start over (G11).
 
-Such a gang keeps the nodes that it needs from gangs of equal or lower priority until it is complete. After
-`partialGangTimeout` its bound pods are evicted, and it is scheduled again.
+Such a gang (`gang_read`) keeps the nodes that it needs from gangs of equal or lower priority (`filter`) until it is
+complete. After `partialGangTimeout` (`due`) its bound pods are evicted (`cycle_ends`), and it is scheduled again. That
+the last Binding of a decision carries its mark is `core/commits`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Charges accounts with what gangs use over time, and has their records written (G12).
 
 Charged is every pod of ours that is assigned to a node and has not ended, from the cycle in which it is known. An
-account changes only when its rate does, and its record follows in the same cycle. Without the plugin `fair` nothing of
+account changes only when its rate does, and its record follows in the same cycle (`cycle_ends`). Charges are kept by
+`gang_read` and `reserve`; `gangs_read` tells whether the order changed; `explain` says who used more than their share.
+Read `core/tables/accounts` for the arithmetic, `core/plugins/fair_share` for the order. Without that plugin nothing of
 this exists.
 """
 

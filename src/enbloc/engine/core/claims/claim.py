@@ -1,6 +1,6 @@
 """A claim: room on named nodes for tasks of one gang that are not bound yet (Words).
 
-A claim of the kind `evicted` has no slots: it records which gangs were evicted for its gang (`evicted_gangs`).
+A claim of the kind `evicted` has no slots: it records which gangs were evicted for its gang (`EvictedGangs`).
 """
 
 from __future__ import annotations

@@ -63,10 +63,10 @@ def run(cycle: Cycle) -> None:
     serve_all(cycle, cycle.queues.admission, serve, with_enqueued=True)
 
 
-def _totals(cycle: Cycle) -> tuple[Ints, Ints]:
+def _totals(cycle: Cycle) -> tuple[dict[int, int], Ints]:
     """By column, what the cluster has, and what of it is used."""
     totals = cycle.state.nodes.totals()
-    return totals, totals - cycle.state.free_total()[: len(totals)]
+    return dict(enumerate(totals.tolist())), totals - cycle.state.free_total()[: len(totals)]
 
 
 def _wake_by_shares(cycle: Cycle) -> None:
@@ -134,7 +134,7 @@ def _reclaimable(cycle: Cycle, gang: GangState) -> Freed | None:
     if not cycle.config.runs("reclaim") or gang.spec.never_preempts:
         return None
     asked, history = cycle.state.resources.amounts(gang.spec.min_resources or {}), cycle.features.get(EvictionHistory)
-    cells = ByShare(cycle.state, history, [gang], asked).cells()
+    cells = ByShare(cycle, [gang], asked).cells()
     found: dict[int, int] = {}
     for name in {queue for queue, _ in cells}:
         queue = cycle.state.queues.get(name)
@@ -154,29 +154,35 @@ _GROUNDS: Final[tuple[tuple[str, Callable[[Cycle, GangState], Freed | None]], ..
 """Grounds on which a gang may be enqueued beyond free resources, in order, and what could be freed for it (M6)."""
 
 
-def _refusal(cycle: Cycle, gang: GangState, totals: Ints, used: Ints, freed: Freed = NOTHING_FREED) -> Diagnosis | None:
+def _refusal(
+    cycle: Cycle, gang: GangState, totals: Mapping[int, int], used: Ints, freed: Freed = NOTHING_FREED
+) -> Diagnosis | None:
     """Why the gang is not enqueued if `freed` is added to free resources; `None`: it is enqueued."""
     amounts = cycle.state.resources.amounts(gang.spec.min_resources or {})
     cycle.state.nodes.widen()
     asked = {column: amount for column, amount in amounts.items() if amount and column != PODS}
-    has = {column: int(totals[column]) if column < len(totals) else 0 for column in asked}
     if not cycle.config.enqueue.admit_oversized and not freed.may_exceed_cluster:
         for column, amount in asked.items():
-            if amount > has[column]:
-                return _not_enqueued(
-                    cycle, gang, column, amount, f"the cluster has {_shown(cycle, column, has[column])}"
-                )
-    more = {column: amount - freed.of_queue.get(column, 0) for column, amount in asked.items()}
+            if amount > (has := totals.get(column, 0)):
+                return _not_enqueued(cycle, gang, column, amount, f"the cluster has {_shown(cycle, column, has)}")
+    why = _over_capability(cycle, gang, asked, freed.of_queue)
+    if why is not None or freed.in_all is None:
+        return why  # or nodes will be reserved for it as they become free
+    return _insufficient_free(cycle, gang, asked, totals, used, freed.in_all)
+
+
+def _over_capability(
+    cycle: Cycle, gang: GangState, asked: Mapping[int, int], freed: Mapping[int, int]
+) -> Diagnosis | None:
+    more = {column: amount - freed.get(column, 0) for column, amount in asked.items()}
     over = cycle.state.queues.over_capability(cycle.state.queue_of(gang), more, with_enqueued=True)
-    if over is not None:
-        queue, column = over
-        in_use = _shown(cycle, column, int(queue.used[column] + queue.enqueued[column]))
-        why = f"queue {queue.name} uses {in_use} of its capability of {_shown(cycle, column, queue.limits[column])}"
-        limit = f"queue {queue.name} may not use more {cycle.state.resources.names[column]}"
-        return _not_enqueued(cycle, gang, column, asked[column], why, of_queue=Reason("", limit, 0))
-    if freed.in_all is None:
-        return None  # nodes will be reserved for it as they become free
-    return _insufficient_free(cycle, gang, asked, has, used, freed.in_all)
+    if over is None:
+        return None
+    queue, column = over
+    in_use = _shown(cycle, column, int(queue.used[column] + queue.enqueued[column]))
+    why = f"queue {queue.name} uses {in_use} of its capability of {_shown(cycle, column, queue.limits[column])}"
+    limit = f"queue {queue.name} may not use more {cycle.state.resources.names[column]}"
+    return _not_enqueued(cycle, gang, column, asked[column], why, of_queue=Reason("", limit, 0))
 
 
 def _insufficient_free(
@@ -195,7 +201,7 @@ def _insufficient_free(
     reserved = cycle.claims.closing.kept_from(gang, cycle.now_ns)
     held = total([task.cls.request for mate in cycle.units.mates(gang) for task in held_tasks(mate)])
     for column, amount in asked.items():
-        has = max(totals[column], amount) if cycle.config.enqueue.admit_oversized else totals[column]
+        has = max(totals.get(column, 0), amount if cycle.config.enqueue.admit_oversized else 0)
         taken = sum(int(amounts[column]) for amounts in (used, enqueued, reserved) if column < len(amounts))
         taken -= beyond_share[column]
         taken -= freed.get(column, 0) + held.get(column, 0)  # what is held for its own group is its own (K8)

@@ -44,7 +44,7 @@ class EasyBackfill(Feature):
         self._heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → its first gang, and when that could start."""
         self._put_off: dict[GangKey, GangState] = {}
-        """Gangs whose minima leave room to awaited pods: they are tried again in the next cycle (G8)."""
+        """Gangs whose minima leave room to awaited pods: they are tried again in the next cycle."""
 
     def cycle_begins(self, now_ns: int) -> None:
         """The forecasts of the last cycle no longer hold."""

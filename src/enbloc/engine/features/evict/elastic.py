@@ -1,4 +1,4 @@
-"""Surplus members of elastic gangs: tasks that can be evicted without violating a minimum, and what that frees (P1).
+"""Surplus members of elastic gangs: tasks that can be evicted without violating a minimum, and what that frees.
 
 Any member of a gang above its minima may be spared, the last in order first; how many of them, `can_spare` says anew
 after each eviction. Cached by gang, as of its version, and summed by queue and priority: a plan recomputes only gangs
@@ -7,7 +7,7 @@ that changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -16,8 +16,7 @@ import numpy as np
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.resources import Ints, Request
 from enbloc.engine.core.tables.tasks import GangState, Task
-from enbloc.engine.features.evict.evictable import Cell, is_evictable
-from enbloc.engine.features.evict.immunity import Immunity
+from enbloc.engine.features.evict.evictable import Cell, Immunity
 from enbloc.gangs.model import GangKey
 
 
@@ -46,14 +45,9 @@ class _Surplus(NamedTuple):
 
 
 class ElasticMembers:
-    def __init__(
-        self, state: State, immunity: Immunity, may_evict: Callable[[Task], bool], may_change: Callable[[], bool]
-    ) -> None:
-        """`may_evict`: whether a task may be evicted now; `may_change`: whether that may change with time alone."""
+    def __init__(self, state: State, immunity: Immunity) -> None:
         self._state = state
         self._immunity = immunity
-        self._may_evict = may_evict
-        self._may_change = may_change
         self._elastic: dict[GangKey, GangState] = {}
         self._surplus: dict[GangKey, _Surplus] = {}
         self._cells: dict[Cell, Ints] = {}
@@ -106,14 +100,13 @@ class ElasticMembers:
                 self._put(gang)
 
     def _put(self, gang: GangState) -> None:
-        rows = self._state.nodes.rows
-        spared = [task for task in gang.tasks.values() if is_evictable(task, self._immunity) and can_spare(task)]
+        rows, immunity = self._state.nodes.rows, self._immunity
+        spared = [task for task in gang.tasks.values() if immunity.is_evictable(task) and can_spare(task)]
         spared.sort(key=attrgetter("order"), reverse=True)
         positions = {task.uid: position for position, task in enumerate(spared)}
-        places = [(rows[task.node], task.cls.request) for task in spared if task.node in rows and self._may_evict(task)]
+        places = [(rows[task.node], task.cls.request) for task in spared if task.node in rows and immunity.may_go(task)]
         cell = (gang.spec.queue, gang.priority)
-        expires = self._immunity.varies(gang) or self._may_change()
-        self._surplus[gang.key] = _Surplus(gang, gang.version, cell, expires, places, positions)
+        self._surplus[gang.key] = _Surplus(gang, gang.version, cell, immunity.varies(gang), places, positions)
         self._add(cell, places, 1)
 
     def _drop(self, key: GangKey) -> None:

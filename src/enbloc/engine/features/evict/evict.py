@@ -1,78 +1,122 @@
-"""What preempt and reclaim have in common: gangs that did not fit get room that other pods are evicted from (P).
+"""What preempt and reclaim do: gangs that did not fit get room that other pods are evicted from.
 
-The whole is planned before any pod is evicted. Claims of lower priority are released first (R5); then a plan is made,
-the room is claimed for the gang, and only then the victims are evicted.
+The whole is planned before any pod is evicted. Claims of lower priority are released first; then a plan is made, the
+room is claimed for the gang, and only then the victims are evicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from enbloc.engine.core.claims.claim import Claim
 from enbloc.engine.core.cycle import Cycle, Turn
 from enbloc.engine.core.ordering import Band, Order
-from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.domain_choices import domain_choices
-from enbloc.engine.core.placement.request import PlacementRequest, replacements, request_of
+from enbloc.engine.core.placement.request import PlacementRequest
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.queueing.scheduling_queue import EquivalenceClass
-from enbloc.engine.core.spine import attempt_unit
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks
 from enbloc.engine.core.why.diagnosis import RESERVED
 from enbloc.engine.features.admission.awaited_pods import puts_off
-from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
+from enbloc.engine.features.evict import preempt_by_order
 from enbloc.engine.features.evict.history import EvictionHistory
-from enbloc.engine.features.evict.lower_priority import LowerPriorityClaim, lower_priority_claims
-from enbloc.engine.features.evict.nominations import Nominations
+from enbloc.engine.features.evict.lower_priority import LowerPriorityClaim, lower_priority_claims, start_without
+from enbloc.engine.features.evict.nominations import EvictedGangs, Nominations
 from enbloc.engine.features.evict.planner import Plan, Planner
-from enbloc.engine.features.evict.rules import Rules
-from enbloc.engine.features.groups.min_resources import min_resources, shortage
+from enbloc.engine.features.evict.requests import never_preempts, one_lost_member, reaches_min_resources, requests_of
+from enbloc.engine.features.evict.rules import ByPriority, ByShare, Rules
 from enbloc.engine.features.waves.waves import Waves
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.listing import plural
 
 DOMAINS_TRIED: Final = 32
 """At most 32 domains are planned for a gang whose pods must be together, those with the most room first."""
 
-RulesOf = Callable[[Cycle, Sequence[GangState], Sequence[PlacementRequest]], Rules | None]
-"""Which tasks may be evicted for gangs with these requests; `None`: none."""
+HaveVictims = Callable[[GangState], bool]
+"""A quick test: a gang for which it fails has no plan."""
 
 
-def evict_for_all(
-    cycle: Cycle, action: str, rules_of: RulesOf, have_victims: Callable[[GangState], bool], releases_claims: bool
-) -> None:
+# ---- the actions
+
+
+def preempt(cycle: Cycle) -> None:
+    """Inside a queue, gangs of higher priority get room that gangs of lower priority are evicted from."""
+    if cycle.config.preempt.by == "order":
+        preempt_by_order.run(cycle)
+    # With one priority no gang is of lower priority than another; `enablePreemptable: false` switches priority off (C).
+    elif len(cycle.state.gang_table.priorities) > 1 and cycle.config.enabled("priority", "preemptable"):
+        _evict_for_all(cycle, ByPriority, _lower_priority_test(cycle))
+
+
+def reclaim(cycle: Cycle) -> None:
+    """Queues within their share get back what other queues use beyond theirs."""
+    using = [queue for queue in cycle.state.queues.queues.values() if not queue.children and queue.demand.any()]
+    if len(using) > 1:  # else there is no queue to reclaim from
+        _evict_for_all(cycle, ByShare, lambda gang: True)
+
+
+def _lower_priority_test(cycle: Cycle) -> HaveVictims:
+    """Whether any pod or claim in the cluster is of lower priority than a gang in its queue."""
+    if any(True for _ in cycle.claims.every()):
+        return lambda gang: True
+
+    @cache
+    def lowest() -> dict[str, int]:
+        found: dict[str, int] = {}
+        for queue, priority in cycle.features.get(EvictionHistory).evictable.cells():
+            found[queue] = min(priority, found.get(queue, priority))
+        return found
+
+    return lambda gang: gang.priority > lowest().get(gang.spec.queue, gang.priority)
+
+
+# ---- all gangs
+
+
+def _evict_for_all(cycle: Cycle, by: type[Rules], have_victims: HaveVictims) -> None:
     """Serves all gangs whose minima did not fit, in order. Those for which no plan was found before are tried only once
-    pods were evicted, or claims released, for one before them. `have_victims` is a quick test: none without it has a
-    plan."""
+    pods were evicted, or claims released, for one before them."""
+    history, queues = cycle.features.get(EvictionHistory), cycle.queues
     fresh: list[EquivalenceClass] = []
     failed: list[EquivalenceClass] = []
-    for one in (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences()):
+    for one in (*queues.placement.equivalences(), *queues.best_effort.equivalences()):
         gang = _first_for_minima(one)
         if gang is not None:
-            (failed if cycle.features.get(EvictionHistory).has_failed(action, gang) else fresh).append(one)
+            (failed if history.has_failed(by.action, gang) else fresh).append(one)
     if not fresh:
         return
-    # By the shares that queues have now: evictions change these.
+    in_line = _line_of(cycle, {one.queue for one in (*fresh, *failed)}, have_victims)
+    line = in_line(fresh)
+    while line:
+        turn, equivalence = line.pop(0)
+        if _serve_class(cycle, equivalence, by) and failed:
+            behind = [entry for entry in in_line(failed) if entry[0] > turn]
+            line, failed = sorted([*line, *behind], key=itemgetter(0)), []
+
+
+_Line = list[tuple[tuple[object, Order], EquivalenceClass]]
+
+
+def _line_of(cycle: Cycle, names: set[str], have_victims: HaveVictims) -> Callable[[Sequence[EquivalenceClass]], _Line]:
+    """Puts classes into a line, by the shares that queues of these names have now: evictions change these."""
     queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
     put_off = puts_off(cycle)
-    by_queue = {name: queues.order(queues.get(name), totals) for name in {one.queue for one in (*fresh, *failed)}}
+    by_queue = {name: queues.order(queues.get(name), totals) for name in names}
 
-    def in_line(equivalences: Sequence[EquivalenceClass]) -> list[tuple[tuple[object, Order], EquivalenceClass]]:
+    def in_line(equivalences: Sequence[EquivalenceClass]) -> _Line:
         heads = ((one, _first_for_minima(one)) for one in equivalences)
         found = [(one, gang) for one, gang in heads if gang is not None and not put_off(gang)]
         tried = [(one, gang) for one, gang in found if have_victims(gang) and not is_blocked(cycle, gang)]
-        return [((by_queue[gang.spec.queue], cycle.order(gang)), one) for one, gang in tried]
+        line = [((by_queue[gang.spec.queue], cycle.order(gang)), one) for one, gang in tried]
+        return sorted(line, key=itemgetter(0))
 
-    line = sorted(in_line(fresh), key=itemgetter(0))
-    while line:
-        turn, equivalence = line.pop(0)
-        if _serve_class(cycle, equivalence, action, rules_of, releases_claims) and failed:
-            behind = [entry for entry in in_line(failed) if entry[0] > turn]
-            line, failed = sorted([*line, *behind], key=itemgetter(0)), []
+    return in_line
 
 
 def _first_for_minima(equivalence: EquivalenceClass) -> GangState | None:
@@ -81,88 +125,139 @@ def _first_for_minima(equivalence: EquivalenceClass) -> GangState | None:
     return head.gang if head is not None and head.order.band is Band.MINIMA else None
 
 
-def _serve_class(
-    cycle: Cycle, equivalence: EquivalenceClass, action: str, rules_of: RulesOf, releases_claims: bool
-) -> bool:
+def _serve_class(cycle: Cycle, equivalence: EquivalenceClass, by: type[Rules]) -> bool:
     """Serves the gangs of a class in order; whether room was found, or is being freed, for one of them."""
     served = False
     for gang in equivalence.in_order():
         if is_blocked(cycle, gang):
-            break  # one like it is before it in a FIFO queue (G8)
+            break  # one like it is before it in a FIFO queue
         with Turn(cycle, gang) as turn:
-            if not _serve(cycle, gang, action, rules_of, releases_claims):
+            if not _serve(cycle, gang, by):
                 break  # there is no plan for a gang like it either
         served = served or not turn.failed
     return served
 
 
-def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releases_claims: bool) -> bool:
+def _serve(cycle: Cycle, gang: GangState, by: type[Rules]) -> bool:
     """Whether room was found, or is being freed, for the gang."""
-    unit = cycle.starting(gang)
-    if not (unit and gang.may_claim) or cycle.features.get(EvictionHistory).has_failed(action, gang):
+    unit, history = cycle.starting(gang), cycle.features.get(EvictionHistory)
+    if not (unit and gang.may_claim) or history.has_failed(by.action, gang):
         return False
-    claims = cycle.claims
-    if any(claims.nominated(one) for one in unit):
+    if any(map(cycle.claims.nominated, unit)):
         return False
-    if any(cycle.obstacles.of_claim(one) for one in unit):
-        return False  # it could not start even with the room (P3)
-    requests = _requests(cycle, unit)
-    for asked in (requests, _one_lost_member(requests)):
-        if _try_evictions(cycle, unit, asked, action, rules_of, releases_claims):
-            return True
-    cycle.features.get(EvictionHistory).note_failed(action, gang)
+    if any(map(cycle.obstacles.of_claim, unit)):
+        return False  # it could not start even with the room
+    requests = requests_of(cycle, unit)
+    if any(_try_evictions(cycle, unit, asked, by) for asked in (requests, one_lost_member(requests))):
+        return True
+    history.note_failed(by.action, gang)
     return False
 
 
-def _one_lost_member(requests: Sequence[PlacementRequest]) -> Sequence[PlacementRequest]:
-    """The first lost member alone, if more is asked for: each is replaced by itself, without a later wave (G7, D3)."""
-    for request in requests:
-        lost = request.needed if request.gang.satisfied else replacements(request.gang)
-        if lost:
-            alone = [PlacementRequest(request.gang, lost[:1])]
-            return alone if alone != requests else ()
-    return ()
+# ---- one gang, or gangs that start together
+
+
+class _Search(NamedTuple):
+    """What a plan is looked for."""
+
+    cycle: Cycle
+    unit: Sequence[GangState]
+    requests: Sequence[PlacementRequest]
+    rules: Rules
+    lower: Sequence[LowerPriorityClaim]
+    """Claims that are released with it, on the nodes that it uses."""
+
+
+class _Found(NamedTuple):
+    plan: Plan
+    lower: Sequence[LowerPriorityClaim]
+    """Those of the claims that are released."""
+    ends_holds: bool = False
+    """Whether held pods of the gangs themselves are placed anew."""
 
 
 def _try_evictions(
-    cycle: Cycle,
-    unit: Sequence[GangState],
-    requests: Sequence[PlacementRequest],
-    action: str,
-    rules_of: RulesOf,
-    releases_claims: bool,
+    cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest], by: type[Rules]
 ) -> bool:
     """Releases claims of lower priority, or evicts pods, if that makes room for the requests; whether it does."""
-    if not requests or any(task.never_preempts for one in requests for task in (*one.needed, *one.rest)):
+    if not requests or never_preempts(unit, requests):
         return False
-    if any(gang.spec.never_preempts for gang in unit):
-        return False
-    lower: list[LowerPriorityClaim] = []
-    if releases_claims:
-        lower = lower_priority_claims(cycle, unit)
-    if lower and _try_releasing_claims(cycle, unit, lower):
+    lower = lower_priority_claims(cycle, unit) if by.releases_claims else []
+    if start_without(cycle, unit, lower):
         return True
-    rules = rules_of(cycle, unit, requests)
-    if rules is None or not (rules.cells() or lower):
+    rules = by.of(cycle, unit, requests)
+    if not rules.cells() and not lower:
         return False
-    constraints = _constraints(cycle, unit, lower)
-    plan = _plan(cycle, unit, rules, requests, lower, constraints)
-    if plan is None and not releases_claims and (reserved := _lower_reservations(cycle, unit)):
-        lower, constraints = reserved, _constraints(cycle, unit, reserved)
-        plan = _plan(cycle, unit, rules, requests, lower, constraints)
-    lifts_holds = plan is None and any(gang.total_held for gang in unit)
-    if lifts_holds:
-        plan = _plan_without_holds(cycle, unit, rules, lower, constraints)
-    if plan is None or not (plan.victims or _of_use(lower, plan)):
+    search = _Search(cycle, unit, requests, rules, lower)
+    found = next((found for way in WAYS if (found := way(search)) is not None), None)
+    if found is None or not (found.plan.victims or found.lower):
         return False  # none exists; or the gang fits as soon as terminating pods are gone
-    for gang in unit if lifts_holds else ():
-        cycle.claims.end(gang, ClaimKind.HOLD, "HoldReleased", "room is being freed for all of its pods")
-    return _carry_out(cycle, unit, action, plan, lower)
+    return _carry_out(search, found)
 
 
-def _constraints(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> Constraints:
-    """Nodes that are reserved by the `lower` ones are open; to each task those that are reserved for it, too (R5)."""
-    exclude = frozenset(key for one in lower for key in one.keys)
+def _as_it_is(search: _Search) -> _Found | None:
+    return _find(search)
+
+
+def _on_reserved_nodes(search: _Search) -> _Found | None:
+    """A gang is not bound by reservations of lower priority, where it could not start otherwise (R5)."""
+    lower = _last_resort(search)
+    return _find(search._replace(lower=lower)) if lower else None
+
+
+def _with_held_pods_anew(search: _Search) -> _Found | None:
+    """Where pods are held they may be in the way of their own group."""
+    held = [task for gang in search.unit for task in held_tasks(gang)]
+    if not held:
+        return None
+    transaction = Transaction(search.cycle.state)
+    for task in held:
+        transaction.lift(task)
+    requests = requests_of(search.cycle, search.unit)
+    found = _find(search._replace(requests=requests, lower=search.lower or _last_resort(search)))
+    transaction.rollback()
+    return found._replace(ends_holds=True) if found is not None else None
+
+
+WAYS: Final = (_as_it_is, _on_reserved_nodes, _with_held_pods_anew)
+"""The attempts for one gang, in order: the first one that has a plan counts."""
+
+
+def _last_resort(search: _Search) -> list[LowerPriorityClaim]:
+    if search.rules.releases_claims:
+        return []
+    return [one for one in lower_priority_claims(search.cycle, search.unit) if one.kind is ClaimKind.RESERVE]
+
+
+def _find(search: _Search) -> _Found | None:
+    """The plan that costs least, of those for each domain where pods must be together (T7)."""
+    cycle, requests = search.cycle, search.requests
+    prepare, reaches = partial(_prepare, search), reaches_min_resources(cycle, search.unit)
+    best: tuple[tuple[int, ...], Plan] | None = None
+    for within in domain_choices(cycle.state, requests, _constraints(search), DOMAINS_TRIED):
+        planner = Planner(cycle, search.rules, within)
+        plan = planner.find(requests, prepare, reaches)
+        if plan is not None and (best is None or planner.harm < best[0]):
+            best = (planner.harm, plan)
+    if best is None:
+        return None
+    nodes = {node for _, node in best[1].places}
+    return _Found(best[1], [one for one in search.lower if one.nodes & nodes])
+
+
+def _prepare(search: _Search, transaction: Transaction) -> None:
+    """Room that the gangs claim, and that of claims which are released with the plan, is theirs."""
+    for one in search.lower:
+        one.lift(search.cycle.state, transaction)
+    for gang in search.unit:
+        later = [task for request in search.requests if request.gang is gang for task in request.later]
+        search.cycle.take_claimed_room(transaction, gang, later)
+
+
+def _constraints(search: _Search) -> Constraints:
+    """Nodes that claims of lower priority reserve are open; to each task those that are reserved for it, too (R5)."""
+    cycle, unit = search.cycle, search.unit
+    exclude = frozenset(key for one in search.lower for key in one.keys)
     found, closing = cycle.constraints(unit[0], exclude, honor_run_times=False), cycle.claims.closing
     if found.closed is None or not any(closing.of(gang) for gang in unit):
         return found
@@ -175,153 +270,40 @@ def _constraints(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerP
     return found._replace(closed=closed)
 
 
-def _lower_reservations(cycle: Cycle, unit: Sequence[GangState]) -> list[LowerPriorityClaim]:
-    """R5: a gang is not bound by reservations of lower priority, where it could not start otherwise."""
-    lower = lower_priority_claims(cycle, unit)
-    return [one for one in lower if one.kind is ClaimKind.RESERVE]
-
-
-def _plan_without_holds(
-    cycle: Cycle,
-    unit: Sequence[GangState],
-    rules: Rules,
-    lower: Sequence[LowerPriorityClaim],
-    constraints: Constraints,
-) -> Plan | None:
-    """A plan that places held pods anew: where they are held they may be in the way of their own group."""
-    transaction = Transaction(cycle.state)
-    for gang in unit:
-        for task in held_tasks(gang):
-            transaction.lift(task)
-    plan = _plan(cycle, unit, rules, _requests(cycle, unit), lower, constraints)
-    transaction.rollback()
-    return plan
-
-
-def _of_use(lower: Sequence[LowerPriorityClaim], plan: Plan) -> list[LowerPriorityClaim]:
-    """Claims of lower priority on the nodes of a plan."""
-    nodes = {node for _, node in plan.places}
-    return [one for one in lower if one.nodes & nodes]
-
-
-def _requests(cycle: Cycle, unit: Sequence[GangState]) -> list[PlacementRequest]:
-    """Minima, with the later waves of a whole-job gang (D5), and replacements of lost members: surplus evicts no pod
-    (P1)."""
-    found = []
-    for gang in unit:
-        lost = replacements(gang)
-        request = _with_later(cycle, gang)
-        if gang.satisfied:
-            found.append(PlacementRequest(gang, [*lost, *request.minimum]))
-        elif gang.need.missing:
-            found.append(PlacementRequest(gang, lost))
-        else:
-            found.append(request._replace(needed=[*lost, *request.needed]))
-    return [request for request in found if request.needed or request.short]
-
-
-def _with_later(cycle: Cycle, gang: GangState) -> PlacementRequest:
-    """What a gang needs and has no room for: its minima, and the later waves that start with it (D5)."""
-    request, waves = request_of(gang), cycle.features.get(Waves)
-    return request._replace(needed=waves.without_room(gang, request.needed), later=waves.later_tasks(gang))
-
-
-def _plan(
-    cycle: Cycle,
-    unit: Sequence[GangState],
-    rules: Rules,
-    requests: Sequence[PlacementRequest],
-    lower: Sequence[LowerPriorityClaim],
-    constraints: Constraints,
-) -> Plan | None:
-    def prepare(transaction: Transaction) -> None:
-        for one in lower:
-            one.lift(cycle.state, transaction)
-        for gang in unit:
-            later = [task for request in requests if request.gang is gang for task in request.later]
-            cycle.take_claimed_room(transaction, gang, later)
-
-    asked = _min_resources(cycle, unit)
-    best: tuple[tuple[int, ...], Plan] | None = None
-    for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
-        planner = Planner(cycle.state, cycle.placer, cycle.features.get(EvictionHistory), rules, within, cycle.units)
-        plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
-        if plan is not None and (best is None or planner.harm < best[0]):
-            best = (planner.harm, plan)
-    return best[1] if best is not None else None
-
-
-def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> dict[int, int]:
-    """What a Strict group that has not started must find free in all, by column (K7)."""
-    return min_resources(cycle.state, cycle.units.of(unit[0])) if not unit[0].satisfied else {}
-
-
-def _reaches(cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) -> bool:
-    """Whether free room, with what a plan frees, reaches minResources: no victim is evicted for those alone (K7)."""
-    return shortage(cycle.state, cycle.units.of(unit[0]), asked) is None
-
-
-def _try_releasing_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:
-    """R5: if the gang fits once claims of lower priority are released, releases them, no more than it takes, and places
-    the gang; whether it does."""
-    asked = _min_resources(cycle, unit)
-
-    def fits(released: Sequence[LowerPriorityClaim]) -> bool:
-        opened = frozenset(key for one in released if one.kind is ClaimKind.RESERVE for key in one.keys)
-        constraints = cycle.constraints(unit[0], opened)
-        transaction = Transaction(cycle.state)
-        for one in released:
-            one.lift(cycle.state, transaction)
-        fine = _reaches(cycle, unit, asked)
-        for gang in unit if fine else ():
-            request = _with_later(cycle, gang)
-            cycle.take_claimed_room(transaction, gang, request.later)
-            if not gang.need.missing and attempt(cycle.placer, [request], transaction, constraints) is not None:
-                fine = False
-                break
-        transaction.rollback()
-        return fine and any(not gang.need.missing for gang in unit)
-
-    if not fits(lower):
-        return False
-    chosen = list(lower)
-    for one in reversed(lower):
-        others = [other for other in chosen if other is not one]
-        if len(chosen) > 1 and fits(others):
-            chosen = others
-    for one in chosen:
-        one.release(cycle.claims, cycle.titles, unit[0])
-    failure = attempt_unit(cycle, unit[0], cycle.constraints(unit[0]))
-    assert failure is None, f"{unit[0]} was planned and not placed: {failure}; {unit[0].story}"
-    return True
-
-
-def _carry_out(
-    cycle: Cycle, unit: Sequence[GangState], action: str, plan: Plan, lower: Sequence[LowerPriorityClaim]
-) -> bool:
-    """The room is claimed for all gangs before any pod leaves it (P3), or it cannot be recorded (R1)."""
+def _carry_out(search: _Search, found: _Found) -> bool:
+    """The room is claimed for all gangs before any pod leaves it, or it cannot be recorded."""
+    cycle, unit, plan = search.cycle, search.unit, found.plan
+    for gang in unit if found.ends_holds else ():
+        cycle.claims.end(gang, ClaimKind.HOLD, "HoldReleased", "room is being freed for all of its pods")
     victims = sorted({task.gang.key for task in plan.victims})  # each gang may outlive the others
-    evicted = [claim for gang in unit if (claim := cycle.features.get(EvictedGangs).claim(gang, victims)) is not None]
     claims = [claim for gang in unit for claim in _claims_to_make(cycle, gang, plan)]
-    if not cycle.claims.records.fit([*claims, *evicted], ending={ClaimKind.RESERVE}):
+    claims += filter(None, (cycle.features.get(EvictedGangs).claim(gang, victims) for gang in unit))
+    if not cycle.claims.records.fit(claims, ending={ClaimKind.RESERVE}):
         return False
-    for one in _of_use(lower, plan):
-        one.release(cycle.claims, cycle.titles, unit[0])
+    for one in found.lower:
+        one.release(cycle, unit[0])
     for gang in unit:
         cycle.claims.end(gang, ClaimKind.RESERVE, "ReservationEnded", "room is being freed for it")
     for claim in claims:
-        if claim.kind is ClaimKind.WAVE:
-            cycle.features.get(Waves).make_being_freed(claim)
-        else:
-            cycle.features.get(Nominations).make(claim, _evicted_for(cycle, plan, claim.gang))
-    for gang in unit:
-        cycle.features.get(EvictedGangs).add(gang, victims)
-    reason = "Preempted" if action == "preempt" else "Reclaimed"
-    history = cycle.features.get(EvictionHistory)
+        _make(cycle, plan, claim)
+    _evict(search, plan)
+    return True
+
+
+def _make(cycle: Cycle, plan: Plan, claim: Claim) -> None:
+    if claim.kind is ClaimKind.WAVE:
+        cycle.features.get(Waves).make_being_freed(claim)
+    elif claim.kind is ClaimKind.EVICTED:
+        cycle.features.get(EvictedGangs).make(claim)
+    else:
+        cycle.features.get(Nominations).make(claim, _evicted_for(cycle, plan, claim.gang))
+
+
+def _evict(search: _Search, plan: Plan) -> None:
+    history, titles, first = search.cycle.features.get(EvictionHistory), search.cycle.titles, search.unit[0]
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.status is TaskStatus.BOUND, f"{task} cannot be evicted; {task.gang.story}"
-        history.evict(task, unit[0], reason, f"makes room for {cycle.titles.of(unit[0], task.namespace)}")
-    return True
+        history.evict(task, first, search.rules.reason, f"makes room for {titles.of(first, task.namespace)}")
 
 
 def _claims_to_make(cycle: Cycle, gang: GangState, plan: Plan) -> list[Claim]:
@@ -337,4 +319,4 @@ def _evicted_for(cycle: Cycle, plan: Plan, gang: GangState) -> str:
     count = len(plan.victims)
     if not count:
         return "room that terminating pods leave is for it"
-    return f"{count} pod{'' if count == 1 else 's'} of {gangs} {'is' if count == 1 else 'are'} evicted for it"
+    return f"{plural(count, 'pod')} of {gangs} {'is' if count == 1 else 'are'} evicted for it"

@@ -1,5 +1,5 @@
 """Greedy eviction plans: the tasks of a gang are placed one after the other, and where there is no room for one, the
-cheapest victims are evicted (P1).
+cheapest victims are evicted.
 
 Rows are chosen by arrays; single tasks are examined only on the few rows that suit best. What greedy placement misses,
 and victims that it takes in vain, are left to `planner`.
@@ -7,20 +7,19 @@ and victims that it takes in vain, are left to `planner`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from enbloc.engine.core.placement.attempt import Placer, walk
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.placement.attempt import walk
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.domains import part_of
 from enbloc.engine.core.placement.request import PlacementRequest
-from enbloc.engine.core.state.state import State
-from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools, Ints, total
 from enbloc.engine.core.tables.tasks import Task
 from enbloc.engine.features.evict.planned_evictions import PlannedEvictions, bound
-from enbloc.engine.features.evict.rules import Rules
 from enbloc.engine.features.evict.victims import (
     Offer,
     Shortlist,
@@ -37,21 +36,18 @@ class GreedyPlan:
 
     def __init__(
         self,
-        state: State,
-        placer: Placer,
-        rules: Rules,
+        cycle: Cycle,
         constraints: Constraints,
-        transaction: Transaction,
         planned: PlannedEvictions,
         candidates: VictimCandidates,
         freed: Ints,
     ) -> None:
         """`freed`: what evicting all candidates would free, column by row."""
-        self._state = state
-        self._placer = placer
-        self._rules = rules
+        self._state = cycle.state
+        self._placer = cycle.placer
+        self._rules = planned.rules
         self._constraints = constraints
-        self._transaction = transaction
+        self._transaction = planned.transaction
         self._planned = planned
         self._candidates = candidates
         self._freed = freed
@@ -61,13 +57,10 @@ class GreedyPlan:
 
     def run(self, requests: Sequence[PlacementRequest]) -> bool:
         """Whether everything is placed, and the victims evicted, within the transaction."""
-        if not self._place_all(requests):
+        if not all(walk(self._state, request.remaining(), self._place) for request in requests):
             return False
         self._spare()
         return True
-
-    def _place_all(self, requests: Sequence[PlacementRequest]) -> bool:
-        return all(walk(self._state, request.remaining(), self._place) for request in requests)
 
     def _place(self, run: Sequence[Task], count: int, of_total: bool) -> int:
         """Places the first `count` tasks of a run: in free room first, then in room that is made place by place."""
@@ -199,8 +192,8 @@ class GreedyPlan:
         needed = list(chosen)
         for unit in sorted(chosen, key=disruption, reverse=True) if fits else ():
             before = transaction.checkpoint
-            for one, own_row in zip(unit.tasks, planned.rows_of(unit), strict=True):
-                transaction.unevict(one, own_row)
+            for one in unit.tasks:
+                transaction.unevict(one, planned.rows[one.uid])
             if self._fits(task, row):
                 needed.remove(unit)
             else:
@@ -211,52 +204,50 @@ class GreedyPlan:
     def _by_preference(self, row: int, task: Task, lacking: dict[int, int]) -> list[Victims]:
         """The units on a row in the order in which they are chosen as victims: the lowest priority, surplus members,
         then those that free most of what is lacking; among equals the last in order."""
-        name = self._state.nodes.names[row]
 
         def preference(unit: Victims) -> tuple[object, ...]:
-            freed = 0.0
-            for one in unit.tasks:
-                if one.node == name:
-                    for column, amount in one.cls.request:
-                        if lacking.get(column, 0) > 0:
-                            freed = max(freed, min(1.0, amount / lacking[column]))
-            return (unit.rank, unit.whole_gang, unit.skips, -freed, len(unit.tasks))
+            parts = (
+                min(1.0, amount / lacking[column])
+                for column, amount in self._requests(unit, row)
+                if lacking.get(column, 0) > 0
+            )
+            return (unit.rank, unit.whole_gang, unit.skips, -max(parts, default=0.0), len(unit.tasks))
 
         return sorted(self._candidates.on_row(row, task.gang), key=preference)
 
-    def _helps(self, lacking: dict[int, int], unit: Victims, row: int) -> bool:
-        """Whether a unit frees any of what is lacking on a row: if not, budgets would count it for nothing (P2)."""
+    def _requests(self, unit: Victims, row: int) -> Iterator[tuple[int, int]]:
+        """What the tasks of a unit use on a row."""
         name = self._state.nodes.names[row]
-        return any(
-            lacking.get(column, 0) > 0 for task in unit.tasks if task.node == name for column, _ in task.cls.request
-        )
+        return (one for task in unit.tasks if task.node == name for one in task.cls.request)
+
+    def _helps(self, lacking: dict[int, int], unit: Victims, row: int) -> bool:
+        """Whether a unit frees any of what is lacking on a row: if not, budgets would count it for nothing."""
+        return any(lacking.get(column, 0) > 0 for column, _ in self._requests(unit, row))
 
     def _add_lacking(self, lacking: dict[int, int], unit: Victims, row: int, sign: int) -> None:
         """What is lacking on a row if a unit stays there (1), or is evicted (-1)."""
-        name = self._state.nodes.names[row]
-        for task in unit.tasks:
-            if task.node == name:
-                for column, amount in task.cls.request:
-                    if column in lacking:
-                        lacking[column] += sign * amount
+        for column, amount in self._requests(unit, row):
+            if column in lacking:
+                lacking[column] += sign * amount
 
     def _spare(self) -> None:
         """Spares the victims that still have room where they are, the most disruptive first."""
-        nodes = self._state.nodes
         planned = self._planned
         ending = {key for unit in planned.units for key in unit.ending}
         for unit in sorted(sorted(planned.units, key=order_key), key=disruption, reverse=True):
             if not unit.whole_gang and unit.key in ending:
                 continue  # the rest of its gang is evicted too
-            needed: dict[tuple[int, int], int] = {}
-            for task, row in zip(unit.tasks, planned.rows_of(unit), strict=True):
-                for column, amount in task.cls.request:
-                    needed[column, row] = needed.get((column, row), 0) + amount
-            fits = all(nodes.free[column, row] >= amount for (column, row), amount in needed.items())
-            if not fits or any(self._state.stateful.applies(task) for task in unit.tasks):
-                continue
-            if self._queue_allows(unit):
+            if self._has_room(unit) and self._queue_allows(unit):
                 planned.spare(unit)
+
+    def _has_room(self, unit: Victims) -> bool:
+        """Whether the tasks of a unit still have room where they are."""
+        free, needed = self._state.nodes.free, Counter[tuple[int, int]]()
+        for task in unit.tasks:
+            for column, amount in task.cls.request:
+                needed[column, self._planned.rows[task.uid]] += amount
+        fits = all(free[column, row] >= amount for (column, row), amount in needed.items())
+        return fits and not any(self._state.stateful.applies(task) for task in unit.tasks)
 
     def _queue_allows(self, unit: Victims) -> bool:
         """Whether the queue of a unit may use what it uses, if it is spared: by capability and by what is guaranteed to

@@ -1,4 +1,4 @@
-"""No victim in vain: of the units that make a gang fit, a set is kept of which no proper subset would do (P1).
+"""No victim in vain: of the units that make a gang fit, a set is kept of which no proper subset would do.
 
 The most disruptive units are spared first. Units are tested in halves, so that a few victims out of many are found in
 few tests. Most tests are decided by arrays alone: `Capacity` proves that the gang cannot fit.
@@ -6,7 +6,8 @@ few tests. Most tests are decided by arrays alone: `Capacity` proves that the ga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -73,50 +74,41 @@ def _surely_placed(requests: Sequence[PlacementRequest]) -> Iterable[Task]:
             yield from rest[:short]
 
 
-class MinimalVictims:
-    """Finds out which units of a plan need not be evicted."""
+def minimal(
+    units: Sequence[Victims], rows: Mapping[str, int], capacity: Capacity, fits: Callable[[Sequence[Victims]], bool]
+) -> list[Victims]:
+    """The units without those that are spared: the most disruptive first, and among equals the first in order. `rows`:
+    where tasks run, by uid. `capacity`: with all units evicted. `fits`: whether the gang fits if just these are."""
+    evicted = Counter(task.uid for task in _tasks(units))
+    kept = list(units)
+    chunks = [sorted(sorted(units, key=order_key), key=disruption, reverse=True)]
+    while chunks:
+        chunk = chunks.pop()
+        spared = _spare(chunk, evicted)
+        places = [(rows[task.uid], task.cls.request) for task in spared]
+        capacity.take(places)
+        numbers = set(map(id, chunk))
+        left = [unit for unit in kept if id(unit) not in numbers]
+        if not spared or (capacity.suffices() and fits(left)):
+            kept = left
+            continue
+        capacity.take(places, -1)
+        evicted.update(task.uid for task in _tasks(chunk))
+        if len(chunk) > 1:
+            half = len(chunk) // 2
+            chunks += [chunk[half:], chunk[:half]]
+    return kept
 
-    def __init__(
-        self,
-        capacity: Capacity,
-        places_of: Callable[[Task], Place],
-        fits: Callable[[Sequence[Victims]], bool],
-    ) -> None:
-        """`capacity`: with all units evicted. `fits`: whether the gang fits if just these are evicted."""
-        self._capacity = capacity
-        self._place_of = places_of
-        self._fits = fits
-        self._evicted: dict[str, int] = {}
-        """By uid: how many of the units that are kept contain the task."""
 
-    def of(self, units: Sequence[Victims]) -> list[Victims]:
-        """The units without those that are spared: the most disruptive first, and among equals the first in order."""
-        for task in (task for unit in units for task in unit.tasks):
-            self._evicted[task.uid] = self._evicted.get(task.uid, 0) + 1
-        kept = list(units)
-        chunks = [sorted(sorted(units, key=order_key), key=disruption, reverse=True)]
-        while chunks:
-            chunk = chunks.pop()
-            spared = self._spare(chunk)
-            self._capacity.take(map(self._place_of, spared))
-            numbers = set(map(id, chunk))
-            left = [unit for unit in kept if id(unit) not in numbers]
-            if not spared or (self._capacity.suffices() and self._fits(left)):
-                kept = left
-                continue
-            self._capacity.take(map(self._place_of, spared), -1)
-            for task in (task for unit in chunk for task in unit.tasks):
-                self._evicted[task.uid] += 1
-            if len(chunk) > 1:
-                half = len(chunk) // 2
-                chunks += [chunk[half:], chunk[:half]]
-        return kept
+def _spare(chunk: Sequence[Victims], evicted: Counter[str]) -> list[Task]:
+    """The tasks that are not evicted if these units are not. `evicted`: how many units that are kept contain a task."""
+    spared: list[Task] = []
+    for task in _tasks(chunk):
+        evicted[task.uid] -= 1
+        if not evicted[task.uid]:
+            spared.append(task)
+    return spared
 
-    def _spare(self, chunk: Sequence[Victims]) -> list[Task]:
-        """The tasks that are not evicted if these units are not."""
-        spared: list[Task] = []
-        for task in (task for unit in chunk for task in unit.tasks):
-            self._evicted[task.uid] -= 1
-            if not self._evicted[task.uid]:
-                spared.append(task)
-        return spared
+
+def _tasks(units: Iterable[Victims]) -> Iterator[Task]:
+    return (task for unit in units for task in unit.tasks)

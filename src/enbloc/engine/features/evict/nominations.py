@@ -1,13 +1,15 @@
 """Room that is freed for a gang by evictions: its members are nominated to it until they are bound or give up (P3).
 
 A nominated task waits like any other and has its room and its queue's use already, though the victims may still be
-terminating. When they are gone the gang is placed, there or anywhere else it fits by then.
+terminating. When they are gone the gang is placed, there or anywhere else it fits by then. It is recorded, too, which
+gangs were evicted for it: they evict none of its pods in turn, as long as it exists.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from enbloc.engine.core.claims.claim import Claim, Ending, Slot, pending_slots
 from enbloc.engine.core.claims.claims import ClaimPolicy, Claims
@@ -19,9 +21,59 @@ from enbloc.engine.core.state.units import Units
 from enbloc.engine.core.tables.resources import total
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.core.why.diagnosis import Diagnosis
-from enbloc.engine.features.evict.evicted_gangs import EvictedGangs
-from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.engine.events import EventKind
+from enbloc.gangs.claim_records import EVICTED_GANGS, ClaimKind, Record, digest_of
+from enbloc.gangs.model import GangKey
 from enbloc.listing import listed
+
+
+class EvictedGangs(ClaimPolicy):
+    """Which gangs were evicted for a gang, by digests: the victims may be gone, and come back under their names. It is
+    recorded like a claim, so that it counts after a restart too, and sets no room aside."""
+
+    kind = ClaimKind.EVICTED
+    used = "EvictionsForgotten"
+    is_shared = True
+    sets_room_aside = False
+
+    def reviewed_on(self) -> frozenset[EventKind]:
+        return frozenset()
+
+    def has(self, gang: GangState, victim: GangKey) -> bool:
+        """Whether pods of the victim were evicted for the gang."""
+        claim = self._claims.of(gang, self.kind)
+        return claim is not None and _digest(victim) in claim.evicted
+
+    def in_turn(self, unit: Sequence[GangState], tasks: Iterable[Task]) -> bool:
+        """Whether one of the gangs that start together was evicted for the gang of one of these tasks."""
+        others = {task.gang.key: task.gang for task in tasks}
+        return any(self.has(other, gang.key) for gang in unit for other in others.values())
+
+    def claim(self, gang: GangState, victims: Iterable[GangKey]) -> Claim | None:
+        """The record that pods of the victims, too, are evicted for the gang; `None`: it says so already."""
+        known = self._claims.of(gang, self.kind)
+        before = known.evicted if known is not None else ()
+        new = [digest for digest in dict.fromkeys(map(_digest, victims)) if digest not in before]
+        if not new:
+            return None
+        claim = Claim(gang, self.kind, ())
+        claim.evicted = (*before, *new)[-EVICTED_GANGS:]
+        return claim
+
+    def make(self, claim: Claim) -> bool:
+        """Records it. `False`: the record would be too long."""
+        return self._claims.make(claim, "", "")
+
+    # ---- policy
+
+    def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
+        claim = Claim(gang, self.kind, ())
+        claim.evicted = record.evicted or ()
+        return claim if claim.evicted else None
+
+
+def _digest(key: GangKey) -> str:
+    return digest_of("/".join(key))
 
 
 class Nominations(ClaimPolicy):
@@ -65,18 +117,24 @@ class Nominations(ClaimPolicy):
         """Nominated tasks whose room on a node is used by pods that were evicted for their gangs and have not left."""
         there = self._state.stateful.assigned_to(node)
         leaving = [task for task in there if task.status is TaskStatus.RELEASING]
-        waiting = [task for task in there if task.status is TaskStatus.NOMINATED] if leaving else []
+        waiting: dict[GangKey, list[Task]] = {}
+        for task in there if leaving else ():
+            if task.status is TaskStatus.NOMINATED:
+                waiting.setdefault(task.gang.key, []).append(task)
+        return [task for tasks in waiting.values() for task in self._within(leaving, tasks)]
+
+    def _within(self, leaving: Sequence[Task], tasks: Sequence[Task]) -> list[Task]:
+        """Of tasks of one gang those that fit into what pods that were evicted for it still use."""
+        mates = self._units.partners(tasks[0].gang)
+        used = total(
+            task.cls.request for task in leaving if any(self._evicted.has(one, task.gang.key) for one in mates)
+        )
         found: list[Task] = []
-        for gang in {task.gang.key: task.gang for task in waiting}.values():
-            mates = self._units.partners(gang)
-            used = total(
-                task.cls.request for task in leaving if any(self._evicted.has(one, task.gang.key) for one in mates)
-            )
-            for task in sorted((one for one in waiting if one.gang is gang), key=lambda one: one.name):
-                if all(used.get(column, 0) >= amount for column, amount in task.cls.request):
-                    found.append(task)
-                    for column, amount in task.cls.request:
-                        used[column] -= amount
+        for task in sorted(tasks, key=attrgetter("name")):
+            if all(used.get(column, 0) >= amount for column, amount in task.cls.request):
+                found.append(task)
+                for column, amount in task.cls.request:
+                    used[column] -= amount
         return found
 
     # ---- policy

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
+from enbloc.engine.core.state.budgets import Budget, Budgets
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import Task, TaskStatus
 from enbloc.engine.features.evict.elastic import can_spare
-from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.rules import Rules
 from enbloc.engine.features.evict.victims import Victims
 from enbloc.gangs.model import GangKey
@@ -18,18 +18,17 @@ class PlannedEvictions:
     def __init__(
         self,
         state: State,
-        evictions: EvictionHistory,
         rules: Rules,
         transaction: Transaction,
         spared: Container[str] = frozenset(),
     ) -> None:
         """`spared`: UIDs of tasks that this plan does not evict, though it could."""
         self._state = state
-        self._rules = rules
-        self._transaction = transaction
-        self._disruptions = evictions.disruptions()
+        self.rules = rules
+        self.transaction = transaction
+        self._disruptions = _Disruptions(state.budgets)
         self._base = transaction.checkpoint
-        self._rows: dict[str, int] = {}
+        self.rows: dict[str, int] = {}
         """By uid: the row of a victim, also after the transaction took it off."""
         self.units: list[Victims] = []
         self._assumed: list[Victims] = []
@@ -46,7 +45,7 @@ class PlannedEvictions:
             return False
         if any(task.uid in self._spared for task in unit.tasks):
             return False
-        if self._rules.bars(unit.tasks):
+        if self.rules.bars(unit.tasks):
             return False
         if not self._is_allowed(unit):
             self.is_limited = True
@@ -57,9 +56,9 @@ class PlannedEvictions:
         return False
 
     def _is_allowed(self, unit: Victims) -> bool:
-        if self._rules.allows(unit.tasks):
+        if self.rules.allows(unit.tasks):
             return True
-        return self._rules.by_use and (self._allows_with_surplus(unit) or self._allows_before_another(unit))
+        return self.rules.by_use and (self._allows_with_surplus(unit) or self._allows_before_another(unit))
 
     def _allows_with_surplus(self, unit: Victims) -> bool:
         """Whether a queue gives a gang as a whole together with surplus of it that was planned earlier: it is judged
@@ -69,7 +68,7 @@ class PlannedEvictions:
             return False
         self._count_use(earlier, 1)
         together = {task.uid: task for task in (*earlier, *unit.tasks)}
-        allowed = self._rules.allows(list(together.values()))
+        allowed = self.rules.allows(list(together.values()))
         self._count_use(earlier, -1)
         return allowed
 
@@ -83,10 +82,10 @@ class PlannedEvictions:
         still gives that one then (P2)."""
         for other in self.units:
             self._count_use(other.tasks, 1)
-            allowed = self._rules.allows(unit.tasks)
+            allowed = self.rules.allows(unit.tasks)
             if allowed:
                 self._count_use(unit.tasks, -1)
-                allowed = self._rules.allows(other.tasks)
+                allowed = self.rules.allows(other.tasks)
                 self._count_use(unit.tasks, 1)
             self._count_use(other.tasks, -1)
             if allowed:
@@ -99,17 +98,17 @@ class PlannedEvictions:
 
     def evict(self, unit: Victims) -> None:
         unit = bound(unit)
-        self._note_rows(unit)
         self.units.append(unit)
-        self._disruptions.evict(unit.tasks)
+        self._disruptions.count(unit.tasks, 1)
         for task in unit.tasks:
-            self._transaction.evict(task)
+            self.rows[task.uid] = self._state.nodes.rows[task.node]
+            self.transaction.evict(task)
 
     def spare(self, unit: Victims) -> None:
         """The exact inverse of `evict`, if nothing else takes the room."""
         for task in unit.tasks:
-            self._transaction.unevict(task, self._rows[task.uid])
-        self._disruptions.spare(unit.tasks)
+            self.transaction.unevict(task, self.rows[task.uid])
+        self._disruptions.count(unit.tasks, -1)
         self.units.remove(unit)
 
     def start_over(self, units: Iterable[Victims] = ()) -> None:
@@ -121,25 +120,15 @@ class PlannedEvictions:
 
     def mark(self) -> tuple[int, int]:
         """The present state, for `back_to`."""
-        return self._transaction.checkpoint, len(self.units)
+        return self.transaction.checkpoint, len(self.units)
 
     def back_to(self, mark: tuple[int, int]) -> None:
         """Undoes what was evicted and placed since the mark."""
         checkpoint, count = mark
-        self._transaction.rollback(checkpoint)
+        self.transaction.rollback(checkpoint)
         for unit in self.units[count:]:
-            self._disruptions.spare(unit.tasks)
+            self._disruptions.count(unit.tasks, -1)
         del self.units[count:]
-
-    def rows_of(self, unit: Victims) -> list[int]:
-        self._note_rows(unit)
-        return [self._rows[task.uid] for task in unit.tasks]
-
-    def _note_rows(self, unit: Victims) -> None:
-        rows = self._state.nodes.rows
-        for task in unit.tasks:
-            if task.node:
-                self._rows[task.uid] = rows[task.node]
 
     def closed_units(self) -> list[Victims]:
         """The units, where one that ends gangs includes surplus members of theirs that were evicted before."""
@@ -164,14 +153,14 @@ class PlannedEvictions:
         counted: surplus of a gang that goes as a whole may be counted already."""
         counted = unit._replace(tasks=self._counted(unit))
         self._assumed.append(counted)
-        self._disruptions.evict(counted.tasks)
+        self._disruptions.count(counted.tasks, 1)
         self._count(counted.tasks, -1)
         return counted
 
     def assume_spared(self, counted: Victims) -> None:
         """The exact inverse of `assume`, of what that returned."""
         self._assumed.remove(counted)
-        self._disruptions.spare(counted.tasks)
+        self._disruptions.count(counted.tasks, -1)
         self._count(counted.tasks, 1)
 
     def _counted(self, unit: Victims) -> list[Task]:
@@ -182,10 +171,33 @@ class PlannedEvictions:
     def _count(self, tasks: Sequence[Task], by: int) -> None:
         for task in tasks:
             task.gang.occupied[task.role] = task.gang.occupied.get(task.role, 0) + by
-        if self._rules.by_use:
+        if self.rules.by_use:
             self._count_use(tasks, by)
 
 
 def bound(unit: Victims) -> Victims:
     """The unit without tasks that were evicted already."""
     return unit._replace(tasks=[task for task in unit.tasks if task.status is TaskStatus.BOUND])
+
+
+class _Disruptions:
+    """How many more evictions the PodDisruptionBudgets allow within one plan."""
+
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
+        self._evicted: dict[int, int] = {}
+        """By budget: how many of its pods the plan evicts."""
+
+    def allow(self, tasks: list[Task]) -> bool:
+        """Whether all of these may be evicted together, in addition to those that the plan evicts already."""
+        counts: dict[int, tuple[Budget, int]] = {}
+        for task in tasks:
+            for budget in self._budgets.of(task):
+                counts[id(budget)] = (budget, counts.get(id(budget), (budget, 0))[1] + 1)
+        return all(budget.allowed() - self._evicted.get(key, 0) >= count for key, (budget, count) in counts.items())
+
+    def count(self, tasks: list[Task], by: int) -> None:
+        """The plan evicts these in addition (1), or does not evict them after all (-1)."""
+        for task in tasks:
+            for budget in self._budgets.of(task):
+                self._evicted[id(budget)] = self._evicted.get(id(budget), 0) + by

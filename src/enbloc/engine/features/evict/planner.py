@@ -1,4 +1,4 @@
-"""Eviction plans: which tasks have to be evicted so that the minima of a gang fit for certain (P1, P2).
+"""Eviction plans: which tasks have to be evicted so that the minima of a gang fit for certain (P1).
 
 A plan is computed as a whole, in a transaction that is always rolled back; if there is none, nothing is evicted. The
 queues and priorities whose tasks may be evicted come in an order (`rules`): a plan uses as many of them as it takes, of
@@ -13,19 +13,18 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
 
-from enbloc.engine.core.placement.attempt import Placer, attempt
+from enbloc.engine.core.cycle import Cycle
+from enbloc.engine.core.placement.attempt import attempt
 from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.request import PlacementRequest
-from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
-from enbloc.engine.core.state.units import Units
-from enbloc.engine.core.tables.resources import Bools, Ints, Request
+from enbloc.engine.core.tables.resources import Bools, Ints
 from enbloc.engine.core.tables.tasks import Task
 from enbloc.engine.features.evict.elastic import can_spare
 from enbloc.engine.features.evict.evictable import Cell
 from enbloc.engine.features.evict.greedy_plan import GreedyPlan
 from enbloc.engine.features.evict.history import EvictionHistory
-from enbloc.engine.features.evict.minimal_victims import Capacity, MinimalVictims
+from enbloc.engine.features.evict.minimal_victims import Capacity, minimal
 from enbloc.engine.features.evict.planned_evictions import PlannedEvictions, bound
 from enbloc.engine.features.evict.rules import Rules
 from enbloc.engine.features.evict.victims import VictimCandidates, Victims, cost
@@ -61,23 +60,14 @@ class _PlanStep(NamedTuple):
 class Planner:
     """Plans evictions for one gang, or for gangs that start together."""
 
-    def __init__(
-        self,
-        state: State,
-        placer: Placer,
-        evictions: EvictionHistory,
-        rules: Rules,
-        constraints: Constraints,
-        units: Units,
-    ) -> None:
-        self._state = state
-        self._placer = placer
-        self._evictions = evictions
+    def __init__(self, cycle: Cycle, rules: Rules, constraints: Constraints) -> None:
+        self._cycle = cycle
+        self._state = cycle.state
+        self._evictions = cycle.features.get(EvictionHistory)
         self._rules = rules
         self._constraints = constraints
-        self._units = units
         self._cells = list(rules.cells())
-        self._transaction = Transaction(state)
+        self._transaction = Transaction(cycle.state)
         self._requests: Sequence[PlacementRequest] = ()
         self._suffices: Callable[[], bool] | None = None
         self._kept: Sequence[Victims] = ()
@@ -85,7 +75,7 @@ class Planner:
 
     @property
     def harm(self) -> tuple[int, ...]:
-        """Sort key: how much the victims of the plan that was found cost (P1)."""
+        """Sort key: how much the victims of the plan that was found cost."""
         return cost(self._kept)
 
     def find(
@@ -156,7 +146,7 @@ class Planner:
 
     def _plan_of(self, step: _PlanStep) -> Plan | None:
         """The plan of a step. Budgets, shares and minima bound the number of victims, and these must not take the room
-        back (P2, P3): where that is in the way, plans without one of the victims are tried, then without two
+        back: where that is in the way, plans without one of the victims are tried, then without two
         (`SPARED_TRIES`)."""
         waiting: list[frozenset[str]] = [frozenset()]
         known = set(waiting)
@@ -178,10 +168,7 @@ class Planner:
 
     def _try(self, step: _PlanStep, planned: PlannedEvictions) -> Plan | None:
         candidates = self._candidates(step)
-        greedy = GreedyPlan(
-            self._state, self._placer, self._rules, self._constraints, self._transaction, planned, candidates,
-            self._freed(step),
-        )  # fmt: skip
+        greedy = GreedyPlan(self._cycle, self._constraints, planned, candidates, self._freed(step))
         if greedy.run(self._requests):
             plan: Plan | None = self._present(planned)
         else:
@@ -212,7 +199,7 @@ class Planner:
     def _fitting(self, planned: PlannedEvictions, units: Sequence[Victims]) -> Plan | None:
         """Places the gang with just these units evicted."""
         planned.start_over(units)
-        if attempt(self._placer, self._requests, self._transaction, self._constraints, keep=True) is None:
+        if attempt(self._cycle.placer, self._requests, self._transaction, self._constraints, keep=True) is None:
             return self._present(planned)
         planned.start_over()
         return None
@@ -231,17 +218,12 @@ class Planner:
             found = smaller or found
             return smaller is not None
 
-        places = {task.uid: row for unit in units for task, row in zip(unit.tasks, planned.rows_of(unit), strict=True)}
-
-        def place_of(task: Task) -> tuple[int, Request]:
-            return places[task.uid], task.cls.request
-
-        evicted = planned.tasks
+        evicted = [(planned.rows[task.uid], task.cls.request) for task in planned.tasks]
         planned.start_over()
         room = self._state.nodes.free[:, : self._state.nodes.count].copy()
         capacity = Capacity(room, self._requests, self._open_rows)
-        capacity.take(map(place_of, evicted), -1)
-        self._kept = MinimalVictims(capacity, place_of, fits).of(units)
+        capacity.take(evicted, -1)
+        self._kept = minimal(units, planned.rows, capacity, fits)
         for unit in [unit for unit in self._kept if unit.whole_gang]:
             others = [other for other in self._kept if other is not unit]
             self._kept = [*others, *(self._surplus_in_place_of(unit, others, planned, fits) or [unit])]
@@ -259,16 +241,14 @@ class Planner:
         spare = sorted(filter(can_spare, unit.tasks), key=lambda task: task.order, reverse=True)
         gangs = {task.gang.key: task.gang for task in spare}
         count = min(len(spare), sum(gang.total_occupied - gang.minima.total for gang in gangs.values()))
-        if not spare or len(spare) > SPARED_BOUND:
-            return []
-        for chosen in islice(combinations(spare, count), PARTS_TRIED):
+        choices = combinations(spare, count) if 0 < len(spare) <= SPARED_BOUND else iter(())
+        for chosen in islice(choices, PARTS_TRIED):
             singles = [Victims([task], whole_gang=False, rank=unit.rank, skips=spare.index(task)) for task in chosen]
-            if not self._may_go(planned, others, singles) or not fits([*others, *singles]):
-                continue
-            for single in reversed(singles):
-                fewer = [one for one in singles if one is not single]
-                singles = fewer if fits([*others, *fewer]) else singles
-            return singles
+            if self._may_go(planned, others, singles) and fits([*others, *singles]):
+                for single in reversed(singles):
+                    fewer = [one for one in singles if one is not single]
+                    singles = fewer if fits([*others, *fewer]) else singles
+                return singles
         return []
 
     def _may_go(self, planned: PlannedEvictions, others: Sequence[Victims], singles: Sequence[Victims]) -> bool:
@@ -295,12 +275,12 @@ class Planner:
     # ---- what a step may evict
 
     def _planned(self, spared: frozenset[str] = frozenset()) -> PlannedEvictions:
-        return PlannedEvictions(self._state, self._evictions, self._rules, self._transaction, spared)
+        return PlannedEvictions(self._state, self._rules, self._transaction, spared)
 
     def _candidates(self, step: _PlanStep) -> VictimCandidates:
         ranks = {cell: rank for rank, cell in enumerate(self._cells[: step.cells])}
         surplus_only = self._cells[step.cells - 1 : step.cells] if step.surplus_only else []
-        return VictimCandidates(self._state, self._evictions, self._units, ranks, surplus_only)
+        return VictimCandidates(self._cycle, ranks, surplus_only)
 
     def _freed(self, step: _PlanStep) -> Ints:
         whole: Sequence[Cell] = self._cells[: step.cells - step.surplus_only]

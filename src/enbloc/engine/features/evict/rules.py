@@ -3,104 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from operator import itemgetter
+from typing import ClassVar
 
 import numpy as np
 
+from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.placement.request import PlacementRequest
-from enbloc.engine.core.state.state import State
 from enbloc.engine.core.tables.queues import ROOT, Queue
 from enbloc.engine.core.tables.resources import PODS, Request, least, total
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.features.evict.evictable import Cell
 from enbloc.engine.features.evict.history import EvictionHistory
+from enbloc.engine.features.evict.nominations import EvictedGangs
 
 
-class Rules(Protocol):
-    """Which tasks may be evicted for a gang."""
+class Rules:
+    """Which tasks may be evicted for gangs that start together. The base is what both have in common."""
 
-    @property
-    def by_use(self) -> bool:
-        """Whether it depends on what queues use."""
-        ...
+    action: ClassVar[str]
+    reason: ClassVar[str]
+    """That of the event on a victim."""
+    releases_claims = False
+    """Whether all claims of lower priority are released for the gangs, not only reservations as the last resort."""
+    by_use = False
+    """Whether it depends on what queues use."""
+
+    def __init__(self, cycle: Cycle, unit: Sequence[GangState]) -> None:
+        self._state = cycle.state
+        self._evictions = cycle.features.get(EvictionHistory)
+        self._features = cycle.features
+        self._unit = unit
+
+    @classmethod
+    def of(cls, cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> Rules:
+        raise NotImplementedError
 
     def cells(self) -> Sequence[Cell]:
-        """The queues and priorities whose tasks may be evicted, in the order in which victims are taken (P1)."""
-        ...
+        """The queues and priorities whose tasks may be evicted, in the order in which victims are taken."""
+        raise NotImplementedError
 
     def begin(self, requests: Sequence[PlacementRequest]) -> None:
         """A plan for these begins: terminating pods and claims that it may use do not count any more."""
-        ...
 
     def not_barred(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Those with tasks that an accepted plan could evict."""
-        ...
+        return cells
 
     def bars(self, tasks: Sequence[Task]) -> bool:
         """Whether no plan that evicts these tasks would be accepted, whatever else it evicts."""
-        ...
+        return False
 
     def allows(self, tasks: Sequence[Task]) -> bool:
         """Whether these tasks may be evicted, given what the plan evicts already."""
-        ...
+        raise NotImplementedError
+
+    def _in_turn(self, tasks: Sequence[Task]) -> bool:
+        return self._features.get(EvictedGangs).in_turn(self._unit, tasks)
 
     def accepts(self, victims: Sequence[Task]) -> bool:
         """Whether the plan is valid as a whole, with its victims evicted and its tasks placed."""
-        ...
+        return True
 
 
-class ByPriority:
-    """Tasks in the same queue, of gangs of lower priority than the one given. For BestEffort tasks, which lack nothing
-    but a place among a node's pods, only BestEffort tasks are evicted."""
+class ByPriority(Rules):
+    """preempt: tasks in the same queue, of gangs of lower priority. For BestEffort tasks, which lack only a place among
+    a node's pods, only BestEffort tasks are evicted."""
 
-    by_use = False
+    action, reason, releases_claims = "preempt", "Preempted", True
 
-    def __init__(
-        self, evictions: EvictionHistory, unit: Sequence[GangState], priority: int, *, best_effort_only: bool
-    ) -> None:
-        self._evictions = evictions
-        self._unit = unit
-        self._best_effort_only = best_effort_only
-        queue = unit[0].spec.queue
-        lower = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
-        self._cells = sorted(lower, key=lambda cell: cell[1])
+    def __init__(self, cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> None:
+        super().__init__(cycle, unit)
+        self._best_effort_only = all(task.cls.best_effort for request in requests for task in request.everything)
+        priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
+        queue, cells = unit[0].spec.queue, self._evictions.evictable.cells()
+        self._cells = sorted((cell for cell in cells if cell[0] == queue and cell[1] < priority), key=itemgetter(1))
+
+    @classmethod
+    def of(cls, cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:
+        return cls(cycle, unit, requests)
 
     def cells(self) -> Sequence[Cell]:
         return self._cells
 
-    def begin(self, requests: Sequence[PlacementRequest]) -> None:
-        """Nothing depends on it."""
-
-    def not_barred(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        return cells
-
-    def bars(self, tasks: Sequence[Task]) -> bool:
-        return False
-
     def allows(self, tasks: Sequence[Task]) -> bool:
         if self._best_effort_only and not all(task.cls.best_effort for task in tasks):
             return False
-        return not self._evictions.in_turn(self._unit, tasks)
-
-    def accepts(self, victims: Sequence[Task]) -> bool:
-        return True
+        return not self._in_turn(tasks)
 
 
-class ByShare:
-    """Tasks in queues that are above their share, judged before each eviction."""
+class ByShare(Rules):
+    """reclaim: tasks in queues that are above their share, judged before each eviction (P2)."""
 
+    action, reason = "reclaim", "Reclaimed"
     by_use = True
 
-    def __init__(
-        self, state: State, evictions: EvictionHistory, unit: Sequence[GangState], asked: Mapping[int, int]
-    ) -> None:
-        self._state = state
-        self._evictions = evictions
-        self._unit = unit
+    def __init__(self, cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) -> None:
+        super().__init__(cycle, unit)
         self._asked = asked
-        self._queues = state.queues
-        self._queues.update_deserved(state.foreign_room.shared())
-        self._own = state.queue_of(unit[0])
+        self._queues = self._state.queues
+        self._queues.update_deserved(self._state.foreign_room.shared())
+        self._own = self._state.queue_of(unit[0])
         self._found: list[Cell] | None = None
         self._is_simple = (
             self._own.name != ROOT
@@ -112,6 +115,10 @@ class ByShare:
         self._barred: dict[str, frozenset[int]] | None = None
         """By queue: the columns of which it could take back what a plan evicts; `None`: our queue may still be within
         its share when the plan is carried out, and then all are accepted."""
+
+    @classmethod
+    def of(cls, cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByShare:
+        return cls(cycle, unit, total(task.cls.request for request in requests for task in request.everything))
 
     def cells(self) -> Sequence[Cell]:
         if self._found is None:
@@ -210,7 +217,7 @@ class ByShare:
         queue = self._state.queue_of(tasks[0].gang)
         if queue is self._own or not self._gives(queue):
             return False
-        if self._evictions.in_turn(self._unit, tasks):
+        if self._in_turn(tasks):
             return False
         less = total(task.cls.request for task in tasks)
         places = [place for place in queue.ancestors if place not in self._own.ancestors]

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from enbloc.engine.core.state.state import State
-from enbloc.engine.core.state.units import Units
+from enbloc.engine.core.cycle import Cycle
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.features.evict.elastic import can_spare
-from enbloc.engine.features.evict.evictable import Cell, is_evictable
+from enbloc.engine.features.evict.evictable import Cell
 from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.gangs.model import GangKey
 
@@ -26,7 +25,7 @@ class Victims(NamedTuple):
     tasks: list[Task]
     whole_gang: bool
     rank: int
-    """The place of its queue and priority in the order in which victims are taken (P1)."""
+    """The place of its queue and priority in the order in which victims are taken."""
     skips: int = 0
     """How many surplus members of its gang come before it in eviction order (O2 in reverse)."""
     ending: Sequence[GangKey] = ()
@@ -118,18 +117,11 @@ class Shortlist:
 class VictimCandidates:
     """The units that one try of a plan may evict: of some queues and priorities; of some of them surplus only."""
 
-    def __init__(
-        self,
-        state: State,
-        evictions: EvictionHistory,
-        units: Units,
-        ranks: Mapping[Cell, int],
-        surplus_only: Collection[Cell],
-    ) -> None:
+    def __init__(self, cycle: Cycle, ranks: Mapping[Cell, int], surplus_only: Collection[Cell]) -> None:
         """`ranks`: the queues and priorities, by their place in the order in which victims are taken."""
-        self._state = state
-        self._evictions = evictions
-        self._starting = units
+        self._state = cycle.state
+        self._starting = cycle.units
+        self._evictions = cycle.features.get(EvictionHistory)
         self._ranks = ranks
         self._surplus_only = surplus_only
         self._whole_gangs: dict[GangKey, tuple[int, Victims | None]] = {}
@@ -193,24 +185,30 @@ class VictimCandidates:
     def _whole_gang(self, gang: GangState) -> Victims | None:
         """All members of a gang and of the gangs that it starts with: they end together (K7). Gangs of the group that
         have no bound task have nothing to evict. Of a gang without a minimum each pod goes for itself."""
-        if not (gang.minima.total or any(gang.minima.by_role.values()) or gang.spec.evict_as_unit):
+        if not _goes_as_a_whole(gang):
             return None
         together = self._starting.mates(gang)
-        if any(task.status is TaskStatus.ASSUMED for mate in together for task in mate.tasks.values()):
+        if any(_has(TaskStatus.ASSUMED, mate) for mate in together):
             return None  # what was placed in this cycle would stay, without the others
-        mates = [mate for mate in together if _has_bound(mate)]
+        mates = [mate for mate in together if _has(TaskStatus.BOUND, mate)]
         cells = [(mate.spec.queue, mate.priority) for mate in mates]
         if any(cell not in self._ranks or cell in self._surplus_only for cell in cells):
             return None
-        members = [task for mate in mates for task in mate.tasks.values() if task.status is TaskStatus.BOUND]
+        tasks = (task for mate in mates for task in mate.tasks.values())
+        members = [task for task in tasks if task.status is TaskStatus.BOUND]
         if not all(map(self._may_evict, members)):
             return None
-        ending = [mate.key for mate in together]
-        return Victims(members, whole_gang=True, rank=max(self._ranks[cell] for cell in cells), ending=ending)
+        rank = max(self._ranks[cell] for cell in cells)
+        return Victims(members, whole_gang=True, rank=rank, ending=[mate.key for mate in together])
 
     def _may_evict(self, task: Task) -> bool:
-        return is_evictable(task, self._evictions.immunity) and self._evictions.may_go(task)
+        immunity = self._evictions.immunity
+        return immunity.is_evictable(task) and immunity.may_go(task)
 
 
-def _has_bound(gang: GangState) -> bool:
-    return any(task.status is TaskStatus.BOUND for task in gang.tasks.values())
+def _has(status: TaskStatus, gang: GangState) -> bool:
+    return any(task.status is status for task in gang.tasks.values())
+
+
+def _goes_as_a_whole(gang: GangState) -> bool:
+    return bool(gang.minima.total or any(gang.minima.by_role.values()) or gang.spec.evict_as_unit)

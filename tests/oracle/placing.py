@@ -324,10 +324,20 @@ def templates_fit(
     parts = topology.t1_parts(world, gang, tasks) if gang["asks"] else []
     if not parts:
         return parts is not None and templates_fit_within(world, trial, gang, tasks, is_wanted)
+    chosen = [parts[0], *(part for part in parts[1:] if part["required"] is not None)]
+    return templates_fit_in_each(world, trial, gang, tasks, is_wanted, chosen)
+
+
+def templates_fit_in_each(
+    world: World, trial: Trial, gang: Gang, tasks: list[Task], is_wanted: Callable[[Trial], bool], parts: list[Any]
+) -> bool:
+    """In a set of domains for each of these parts, in the order of T2."""
+    if not parts:
+        return templates_fit_within(world, trial, gang, tasks, is_wanted)
     for names in topology.t2_options(world, trial, parts[0], topology.t2_least(parts[0], tasks)):
         attempt = copy_trial(trial)
-        attempt["within"] = [(parts[0], names)]
-        if templates_fit_within(world, attempt, gang, tasks, is_wanted):
+        attempt["within"] = [*trial.get("within", ()), (parts[0], names)]
+        if templates_fit_in_each(world, attempt, gang, tasks, is_wanted, parts[1:]):
             trial.update(attempt)
             trial["within"] = []
             return True

@@ -71,4 +71,5 @@ def test_the_need_is_computed_anew_once_a_member_or_the_spec_changes() -> None:
     assert made.need.ready
     made.spec = msgspec.structs.replace(made.spec, match_policy=ONLY_WAITING)
     made.covered = "2"
+    made.version += 1
     assert made.need.missing == {"": 2}

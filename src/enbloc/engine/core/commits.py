@@ -23,6 +23,7 @@ MARKED_OF_WAVES: Final = 3
 
 def update_satisfied(state: State, gang: GangState, unit: Unit) -> None:
     """G7: a gang is satisfied if a commit mark covers its minima, or they are bound now; without pods it is not."""
+    before = (gang.covered, gang.ran, gang.behind)
     none_started = gang.total_pending + gang.total_held == len(gang.tasks)
     _choose(gang)
     gang.covered = "" if none_started else _earned_mark(gang, unit)
@@ -30,6 +31,8 @@ def update_satisfied(state: State, gang: GangState, unit: Unit) -> None:
     covered = covers(gang.covered, gang.minima)
     gang.satisfied = covered and gang.spec.match_policy == ONCE_SATISFIED
     gang.ran, gang.behind = (frozenset(), frozenset()) if covered or not gang.spec.waves else _other_waves(gang)
+    if before != (gang.covered, gang.ran, gang.behind):
+        gang.version += 1
     if gang.covered and _is_to_be_marked(gang):
         state.unmarked[gang.key] = gang  # unless a pod carries the mark
 
@@ -184,6 +187,7 @@ class Commits(Feature):
         update_satisfied(self._state, gang, self._units.of(gang))
         if self._cycles == 1 and self._was_committed(gang):
             gang.covered = merged(gang.covered, _mark_of_started(gang))
+            gang.version += 1
             update_satisfied(self._state, gang, self._units.of(gang))
 
     def _was_committed(self, gang: GangState) -> bool:

@@ -145,7 +145,7 @@ class Cycle:
     def asked(self, gang: GangState, choice: Minima | None = None) -> PlacementRequest:
         """What a gang needs to start, room for pods that do not exist yet among it (D5). `choice`: other minima than
         those that count now (T0)."""
-        request, later = request_of(gang, choice=choice), self.features.later(gang)
+        request, later = request_of(gang, choice=choice), self.features.later(gang) if gang.spec.later else ()
         return request._replace(later=later) if later else request
 
     # ---- room that is kept for other gangs, and for the gang itself

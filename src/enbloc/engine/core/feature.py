@@ -310,7 +310,8 @@ class Features:
         self._tell("cycle_begins", now_ns)
 
     def gang_read(self, gang: GangState) -> None:
-        self._tell("gang_read", gang)
+        for ask in self._at["gang_read"]:
+            ask(gang)
 
     def unit_read(self, unit: Sequence[GangState]) -> None:
         self._tell("unit_read", unit)
@@ -351,8 +352,11 @@ class Features:
     # ---- the queues
 
     def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
-        found: Diagnosis | None = self._first("pre_enqueue", gang)
-        return found
+        for ask in self._at["pre_enqueue"]:
+            if (why := ask(gang)) is not None:
+                found: Diagnosis = why
+                return found
+        return None
 
     def never_fits(self, gang: GangState) -> Diagnosis | None:
         found: Diagnosis | None = self._first("never_fits", gang)
@@ -372,10 +376,11 @@ class Features:
         self._tell("held_back", gang)
 
     def attempted(self, gang: GangState) -> None:
-        self._tell("attempted", gang)
+        for ask in self._at["attempted"]:
+            ask(gang)
 
     def sign(self, gang: GangState) -> tuple[Hashable, ...]:
-        return tuple(ask(gang) for ask in self._at["sign"])
+        return tuple([ask(gang) for ask in self._at["sign"]])
 
     def sign_at_admission(self, gang: GangState) -> tuple[Hashable, ...]:
         return tuple(ask(gang) for ask in self._at["sign_at_admission"])
@@ -418,15 +423,21 @@ class Features:
         return constraints
 
     def attempt(self, cycle: Cycle, gang: GangState, constraints: Constraints, *, dry: bool) -> Tried | None:
-        tried = (ask(cycle, gang, constraints, dry=dry) for ask in self._at["attempt"])
-        return next((one for one in tried if one is not None), None)
+        for ask in self._at["attempt"]:
+            if (tried := ask(cycle, gang, constraints, dry=dry)) is not None:
+                found: Tried = tried
+                return found
+        return None
 
     def later(self, gang: GangState) -> Sequence[Task]:
         return [task for ask in self._at["later"] for task in ask(gang)]
 
     def rejects(self, cycle: Cycle, unit: Unit, gangs: Sequence[GangState]) -> Diagnosis | None:
-        found: Diagnosis | None = self._first("rejects", cycle, unit, gangs)
-        return found
+        for ask in self._at["rejects"]:
+            if (why := ask(cycle, unit, gangs)) is not None:
+                found: Diagnosis = why
+                return found
+        return None
 
     def alternatives(
         self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction
@@ -447,11 +458,15 @@ class Features:
         return self._any("post_filter", cycle, queue, gang, constraints, failure)
 
     def pre_bind(self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction) -> Diagnosis | None:
-        found: Diagnosis | None = self._first("pre_bind", cycle, gangs, transaction)
-        return found
+        for ask in self._at["pre_bind"]:
+            if (why := ask(cycle, gangs, transaction)) is not None:
+                found: Diagnosis = why
+                return found
+        return None
 
     def reserve(self, gangs: Sequence[GangState]) -> None:
-        self._tell("reserve", gangs)
+        for ask in self._at["reserve"]:
+            ask(gangs)
 
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
         for ask in self._at["post_bind"]:

@@ -240,12 +240,17 @@ class _Failures:
         self._cycle = cycle
         self._counts = not cycle.features.constrains_by_order()
         self._found: dict[Hashable, tuple[list[GangKey], Diagnosis]] = {}
-        self._asked: Hashable = None
+        self._facts: object = None
+        """As of the attempt that may be noted."""
 
     def recall(self, one: Turned) -> Diagnosis | None:
-        self._asked = self._what(one)
-        keys, failure = self._found.get(self._asked, (None, None)) if self._asked is not None else (None, None)
-        if keys is None or failure is None or not failure.of_gangs:
+        if not one.equivalence.monotone:
+            self._facts = self._cycle.facts()
+        known = self._found.get(self._what(one)) if self._found else None
+        if known is None:
+            return None
+        keys, failure = known
+        if not failure.of_gangs:
             return failure
         new = dict(zip(keys, self._cycle.starting(one.gang), strict=True))
         of_gangs = {new[key].key: why for key, why in failure.of_gangs.items()}
@@ -253,7 +258,7 @@ class _Failures:
 
     def note(self, one: Turned, failure: Diagnosis) -> None:
         asked = self._what(one)
-        if asked is not None and asked == self._asked:
+        if asked is not None and (one.equivalence.monotone or self._facts == self._cycle.facts()):
             self._found[asked] = ([gang.key for gang in self._cycle.starting(one.gang)], failure)
 
     def _what(self, one: Turned) -> Hashable:

@@ -118,7 +118,9 @@ def _bind(cycle: Cycle, unit: Unit, requests: Sequence[PlacementRequest], transa
     held = [task for gang in gangs for task in held_tasks(gang)]
     for task in held:
         cycle.state.assume_held(task)
-    placed = [task for task in transaction.placed if not is_placeholder(task)]
+    placed = transaction.placed
+    if any(request.later for request in requests):
+        placed = [task for task in placed if not is_placeholder(task)]
     if held or placed:
         cycle.bind(gangs, [*held, *placed], commits=True)
     cycle.publish(transaction.planned)

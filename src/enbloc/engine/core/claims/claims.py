@@ -177,6 +177,8 @@ class Claims(Feature):
         self, placer: Placer, transaction: Transaction, gang: GangState, later: Sequence[Task] = ()
     ) -> list[tuple[Task, int]]:
         """The same, and its tasks, with pods of `later` waves, are placed where nodes are reserved for them (R7)."""
+        if not any(self._claims.values()):  # most attempts
+            return []
         lifted = self.lift(transaction, gang)
         for policy in self._policies.values():
             policy.take(placer, transaction, gang, later)

@@ -199,6 +199,7 @@ class GangTable:
         if gang.minima != minima or _eviction_facts(gang.spec) != _eviction_facts(spec):
             self.touch_rows(gang)
         gang.minima = minima
+        gang.version += 1
         if gang.spec.queue != spec.queue:
             for task in gang.tasks.values():
                 self._counts.count_queue(task, -1)

@@ -94,12 +94,11 @@ class Units:
         self._forgotten = 0
 
     def of(self, gang: GangState) -> Unit:
-        return self._of.get(gang.key) or self._alone(gang)
+        return self._of.get(gang.key) or gang.alone or self._alone(gang)
 
     def _alone(self, gang: GangState) -> Unit:
-        if gang.alone is None:
-            gang.alone = Unit((gang.key,), (), self._state.gangs)
-            gang.alone.is_alone = True
+        gang.alone = Unit((gang.key,), (), self._state.gangs)
+        gang.alone.is_alone = True
         return gang.alone
 
     def several(self) -> list[Unit]:

@@ -42,36 +42,38 @@ class Need(NamedTuple):
 def need_of(gang: GangState, minima: Minima) -> Need:
     found = _found(gang)
     by_role, total, others = _of_wave(gang, minima)
-    need = Need(by_role, total, others, found, {}, _is_ready(gang, minima))
-    return need._replace(missing=_missing(gang, need))
+    return Need(by_role, total, others, found, _missing(gang, by_role, total, others, found), _is_ready(gang, minima))
 
 
 def _found(gang: GangState) -> Mapping[str, int]:
     if not gang.held and not gang.only_waiting:  # most gangs
-        return dict(gang.occupied)
+        return gang.occupied.copy()
     occupied = {} if gang.only_waiting else gang.occupied
     return {role: occupied.get(role, 0) + gang.held.get(role, 0) for role in {*gang.occupied, *gang.held}}
 
 
 def _of_wave(gang: GangState, minima: Minima) -> tuple[Mapping[str, int], int, frozenset[str]]:
+    if not gang.ran and not gang.behind:  # most gangs
+        return minima.by_role, minima.total, gang.ran
     others = gang.ran | gang.behind
-    if not others:
-        return minima.by_role, minima.total, others
     by_role = {role: minimum for role, minimum in minima.by_role.items() if role not in others}
     return by_role, minima.total - sum(minima.by_role.values()) + sum(by_role.values()), others
 
 
-def _missing(gang: GangState, need: Need) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for role, minimum in need.minima.items():
-        lacking = minimum - need.found.get(role, 0) - gang.pending.get(role, 0)
+def _missing(
+    gang: GangState, by_role: Mapping[str, int], total: int, others: frozenset[str], found: Mapping[str, int]
+) -> dict[str, int]:
+    missing: dict[str, int] = {}
+    for role, minimum in by_role.items():
+        lacking = minimum - found.get(role, 0) - gang.pending.get(role, 0)
         if lacking > 0:
-            found[role] = lacking
-    waiting = sum([count for role, count in gang.pending.items() if role not in need.others])
-    lacking = need.short_of(need.found) - waiting - sum(found.values())
-    if lacking > 0:
-        found[""] = lacking
-    return found
+            missing[role] = lacking
+            total -= lacking
+    for counts in (found, gang.pending):
+        total -= sum(counts.values()) if not others else sum([n for role, n in counts.items() if role not in others])
+    if total > 0:
+        missing[""] = total
+    return missing
 
 
 def _is_ready(gang: GangState, minima: Minima) -> bool:

@@ -166,6 +166,7 @@ class GangState:
 
     __slots__ = (
         "_need",
+        "_need_version",
         "_story",
         "alone",
         "assumed",
@@ -192,8 +193,8 @@ class GangState:
         self.spec = spec
         self.minima = declared(spec)
         """Of several choices of sub-groups those of the one that counts now (T0)."""
-        self._need: tuple[Any, Need] | None = None
-        """As of what it was computed, and the value."""
+        self._need: Need | None = None
+        self._need_version = -1
         self.alone: Unit | None = None
         """What it is in if it starts with no other gang, once that was asked for."""
         self._story: deque[tuple[object, ...]] = deque(maxlen=STORY_LENGTH)
@@ -222,7 +223,8 @@ class GangState:
         self.partial_since_ns: int | None = None
         """When it was first found partially bound (G11)."""
         self.version = 0
-        """Incremented whenever one of its tasks is added, removed or changes its status or node."""
+        """Incremented whenever one of its tasks is added, removed or changes its status or node, and when other
+        members count or are needed."""
 
     def note(self, *what: object) -> None:
         """Adds to the story of the gang: the last things that happened to it. The words are put together when asked."""
@@ -299,10 +301,10 @@ class GangState:
     @property
     def need(self) -> Need:
         """What its minima ask for, and what of it is there."""
-        as_of = (self.version, self.minima, self.ran, self.behind, self.covered, self.spec.match_policy)
-        if self._need is None or self._need[0] != as_of:
-            self._need = (as_of, need_of(self, self.minima))
-        return self._need[1]
+        if self._need_version != self.version:
+            self._need, self._need_version = need_of(self, self.minima), self.version
+        assert self._need is not None
+        return self._need
 
     @property
     def phase(self) -> Phase:

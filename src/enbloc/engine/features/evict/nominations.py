@@ -89,7 +89,7 @@ class Nominations(ClaimPolicy):
         self._evicted = evicted
 
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
-        if gang.need.ready or not self._claims.nominated(gang):
+        if self.claim_of(gang) is not None and (gang.need.ready or not self._claims.nominated(gang)):
             self._claims.end(gang, self.kind, "PreemptionSucceeded", "its pods are bound")
 
     def claim(self, gang: GangState, places: Sequence[tuple[Task, str]]) -> Claim:

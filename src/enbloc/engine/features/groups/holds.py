@@ -152,7 +152,7 @@ class Holds(ClaimPolicy):
 
     def post_bind(self, gang: GangState, *, commits: bool) -> None:
         """Its unit has started."""
-        if commits:
+        if commits and self._claims.has(self.kind):
             for mate in self._units.mates(gang):
                 self._claims.end(mate, self.kind, self.used, "its pods are bound")
 

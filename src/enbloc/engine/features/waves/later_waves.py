@@ -53,6 +53,8 @@ class LaterWaves(Feature):
     def attempt(self, cycle: Cycle, gang: GangState, constraints: Constraints, *, dry: bool) -> Tried | None:
         """A gang that lost members of an earlier wave, or for the next wave of which room is claimed. One of a unit
         starts its next wave by itself."""
+        if not gang.ran and not self._waves.any():
+            return None
         has_room = bool(self._waves.of(gang))
         if not (has_room or gang.ran) or not gang.starts or not (has_room or replacements(gang)):
             return None

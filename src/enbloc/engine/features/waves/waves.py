@@ -34,6 +34,9 @@ class Waves(ClaimPolicy):
     def all(self) -> list[Claim]:
         return self._claims.all(self.kind)
 
+    def any(self) -> bool:
+        return self._claims.has(self.kind)
+
     def of(self, gang: GangState) -> list[Task]:
         """The placeholders of a gang."""
         claim = self._claims.of(gang, self.kind)

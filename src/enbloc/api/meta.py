@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from enbloc.units import Quantity, Requirement, Selector
+from enbloc.units import Quantity, Requirement, Selector, parse_timestamp
 
 Obj = dict[str, Any]
 """A Kubernetes object as plain JSON. Never changed in place once it has been passed on."""
@@ -173,6 +173,12 @@ def controller_reference(obj: Obj) -> dict[str, Any]:
 def owned_metadata(owner: Obj, name: str, **more: Any) -> dict[str, Any]:
     """The metadata of an object that `owner` controls, in its namespace."""
     return {"name": name, "namespace": namespace_of(owner), **more, "ownerReferences": [controller_reference(owner)]}
+
+
+def created_ns_of(obj: Obj) -> int:
+    """When it was created; 0 if it does not say."""
+    stamp = obj["metadata"].get("creationTimestamp")
+    return parse_timestamp(stamp) if stamp else 0
 
 
 def is_terminating(obj: Obj) -> bool:

@@ -18,6 +18,7 @@ from enbloc.api.meta import (
     condition_of,
     controller_key,
     controller_of,
+    created_ns_of,
     is_terminating,
     key_of,
     labels_of,
@@ -34,7 +35,6 @@ from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by, refusal_of, w
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, with_records_of
-from enbloc.units import parse_timestamp
 
 
 class _ByOwner:
@@ -153,9 +153,7 @@ class Arbitrator:
             asked = ((job or {}).get("spec") or {}).get("schedSpec") or {}
             return without_object(key, job, asked.get("minAvailable"), queue_named_by(job) if job else "")
         owner = controller_of(obj)
-        typed = view(obj, arbitrator.SchedulingSpec)
-        asked = typed.spec
-        created = typed.metadata.creation_timestamp
+        asked = view(obj, arbitrator.SchedulingSpec).spec
         minimum = max(asked.min_available or 0, 0)
         met = self._met(key)
         phase = self._phase(key)
@@ -165,13 +163,10 @@ class Arbitrator:
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{(owner or {}).get('name') or name_of(obj)}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(obj),
             minimum=minimum,
             queue=queue_named_by(obj) or DEFAULT_QUEUE,
-            priority=own.value,
-            limited_class=own.limited_class,
-            at_most_pods=own.at_most_pods,
-            pods_priority=self._priorities.classes.default,
+            **own.fields(self._priorities.classes.default),
             node_selector=asked.node_selector or {},
             keep_partial_allocation=True,
             object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),

@@ -29,6 +29,11 @@ class OwnPriority(NamedTuple):
     at_most_pods: bool = False
     """Whether the lower of it and its pods' counts."""
 
+    def fields(self, pods_priority: int) -> dict[str, Any]:
+        """Those of a `GangSpec`."""
+        own = {"priority": self.value, "limited_class": self.limited_class, "at_most_pods": self.at_most_pods}
+        return own | {"pods_priority": pods_priority}
+
 
 def is_granted(class_name: str, namespace: str, tenancy: Tenancy) -> bool:
     """Whether a class may count on an object that no API server checks."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from enbloc.api import kai
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, labels_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, created_ns_of, labels_of, namespace_of, uid_of
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
@@ -22,7 +22,6 @@ from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
 from enbloc.gangs.topology import KAI, TopologyConstraint
-from enbloc.units import parse_timestamp
 
 LOWEST_NON_PREEMPTIBLE = 100
 """KAI: without `preemptibility`, a PodGroup of this priority or a higher one is not preemptible."""
@@ -44,22 +43,17 @@ class Kai(DeclaredGroups):
         group = self._groups.get(key)
         if group is None:
             return None
-        typed = view(group, kai.PodGroup)
-        spec = typed.spec
+        spec = view(group, kai.PodGroup).spec
         own = self._priorities.own(key.namespace, spec.priority_class_name)
-        created = typed.metadata.creation_timestamp
         hints = hints_of(group)
         problem = next(_faults(spec), "")
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(group),
             **_members(spec, is_valid=not problem),
             queue=spec.queue or queue_named_by(group) or DEFAULT_QUEUE,
-            priority=own.value,
-            limited_class=own.limited_class,
-            at_most_pods=own.at_most_pods,
-            pods_priority=self._priorities.classes.default,
+            **own.fields(self._priorities.classes.default),
             object=ref_of(group),
             object_uid=uid_of(group),
             observed=with_records_of(group),

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from enbloc.api import coscheduling, koordinator
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, created_ns_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.topology import NETWORK_TOPOLOGY_SPEC
 from enbloc.api.volcano import role_of
 from enbloc.api.writes import WatchEvent
@@ -36,7 +36,7 @@ from enbloc.gangs.model import (
     without_group,
 )
 from enbloc.gangs.topology import PodTopology, multiples_of, of_gather_strategy
-from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
+from enbloc.units import SECOND, is_dns_subdomain
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
 _NAME_LABELS = (*_NAME_KEYS, coscheduling.POD_GROUP_LABEL)
@@ -73,7 +73,7 @@ class _Pods:
 
     def put(self, pod: Obj) -> None:
         metadata = pod["metadata"]
-        age = (_created_ns(pod), metadata["name"], uid_of(pod))
+        age = (created_ns_of(pod), metadata["name"], uid_of(pod))
         raw = written(pod)
         known = self.by_uid.get(age[2])
         self.by_uid[age[2]] = _Pod(pod, raw, age)
@@ -202,7 +202,7 @@ class Koordinator:
             key=key,
             title=f"{key.namespace}/{key.name}",
             dialect=plugins.NAME if group and plugins.is_coscheduling(group) else self.name,
-            created_ns=_created_ns(group or home),
+            created_ns=created_ns_of(group or home),
             minimum=minimum,
             queue=queue_named_by(home) or DEFAULT_QUEUE,
             expected=max(total if total is not None else minimum, minimum),
@@ -345,11 +345,6 @@ def gang_name(pod: Obj) -> str:
             if labels.get(key):
                 return labels[key]
     return ""
-
-
-def _created_ns(obj: Obj) -> int:
-    stamp = obj["metadata"].get("creationTimestamp")
-    return parse_timestamp(stamp) if stamp else 0
 
 
 def _either(first: _T | None, second: _T | None) -> _T | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, holds, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, created_ns_of, holds, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Koordinator
 from enbloc.gangs import topology
@@ -24,7 +24,6 @@ from enbloc.gangs.gang_tree import DEEPEST, fields_of
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX, start_complaints, start_fields
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, with_records_of
-from enbloc.units import parse_timestamp
 
 _COMPOSITE = "composite "
 """Before the name of a CompositePodGroup in the key of its gang: no PodGroup has such a name."""
@@ -133,19 +132,15 @@ class Kubernetes(DeclaredGroups):
         if root is None or not self._composites.is_root(root):
             return None
         spec = view(root, kubernetes.CompositePodGroup).spec
-        created = root["metadata"].get("creationTimestamp")
         own = self._priorities.own(key.namespace, spec.priority_class_name)
         tree, problem = self._composites.tree(root)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{name_of(root)}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(root),
             **fields_of(tree, 0),
             queue=queue_named_by(root) or DEFAULT_QUEUE,
-            priority=own.value,
-            limited_class=own.limited_class,
-            at_most_pods=own.at_most_pods,
-            pods_priority=self._priorities.classes.default,
+            **own.fields(self._priorities.classes.default),
             leftovers_in_turn=True,
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(root),
@@ -165,18 +160,14 @@ class Kubernetes(DeclaredGroups):
         if group is None or self._gang_of(key) != key:
             return None
         spec = view(group, kubernetes.PodGroup).spec
-        created = group["metadata"].get("creationTimestamp")
         own = self._priorities.own(key.namespace, spec.priority_class_name)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(group),
             minimum=_minimum(spec),
             queue=queue_named_by(group) or DEFAULT_QUEUE,
-            priority=own.value,
-            limited_class=own.limited_class,
-            at_most_pods=own.at_most_pods,
-            pods_priority=self._priorities.classes.default,
+            **own.fields(self._priorities.classes.default),
             topology=topology.of_native(spec.scheduling_constraints),
             leftovers_in_turn=True,
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),

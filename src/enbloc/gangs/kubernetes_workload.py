@@ -12,14 +12,13 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of
-from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.api.meta import Obj, created_ns_of, name_of, namespace_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
 from enbloc.gangs.oldest_pod import WithoutObject
-from enbloc.units import parse_timestamp
 
 
 class KubernetesWorkload(WithoutObject):
@@ -54,11 +53,10 @@ class KubernetesWorkload(WithoutObject):
         if workload is None or home is None:
             return None
         group = _group(workload, key.name.split("/")[1])
-        created = workload["metadata"].get("creationTimestamp")
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name.replace('/', '-')}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(workload),
             minimum=_minimum(group),
             queue=queue_named_by(workload) or queue_named_by(home) or DEFAULT_QUEUE,
             observed=with_records_of(home),

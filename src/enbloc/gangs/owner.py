@@ -15,7 +15,17 @@ from typing import NamedTuple
 
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, annotations_of, controller_of, kind_named, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import (
+    Obj,
+    annotations_of,
+    controller_of,
+    created_ns_of,
+    kind_named,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from enbloc.api.writes import WatchEvent
 from enbloc.config.owner_kinds import OwnerKind
 from enbloc.gangs import topology
@@ -26,7 +36,6 @@ from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, wit
 from enbloc.gangs.oldest_pod import Members, WithoutObject
 from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, queue_of, references
 from enbloc.gangs.workload import minimum_complaints
-from enbloc.units import parse_timestamp
 
 _Place = tuple[str, Reference]
 """The owner's namespace, empty if it has none, and how pods name it."""
@@ -169,12 +178,11 @@ class Owner(WithoutObject):
         minima = _minima(entry, owner.obj) if entry is not None else None
         if entry is None or minima is None:
             return None
-        created = owner.obj["metadata"].get("creationTimestamp")
         name = name_of(owner.obj)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{name}-{part}" if part else f"{key.namespace}/{name}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(owner.obj),
             minimum=minima.total,
             minima=minima.by_role,
             queue=queue_of(entry, owner.obj) or queue_named_by(owner.obj) or queue_named_by(home) or DEFAULT_QUEUE,

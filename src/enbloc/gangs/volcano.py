@@ -21,6 +21,7 @@ from enbloc.api.meta import (
     condition_of,
     controller_key,
     controller_of,
+    created_ns_of,
     key_of,
     labels_of,
     name_of,
@@ -252,7 +253,6 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, prioriti
     pods_priority = _templates_priority(job, key.namespace, priorities) if job is not None else None
     if own.value is None:
         own = OwnPriority(pods_priority)
-    created = typed.metadata.creation_timestamp
     waves = _waves(group, spec, job)
     is_whole_job = annotations_of(group).get(volcano.WHOLE_JOB) == "true"
     before_start = status.phase in ("", "Pending", "Inqueue")
@@ -260,7 +260,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, prioriti
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{job_name or key.name}",
-        created_ns=parse_timestamp(created) if created else 0,
+        created_ns=created_ns_of(group),
         minimum=max(spec.min_member - sum(waves.later.values()), sum(waves.begun.values())),
         minima=waves.begun,
         waves=annotations_of(group).get(volcano.DEPENDENT_JOB) == "true",
@@ -270,10 +270,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, prioriti
         templates=templates,
         first_wave=_templates(waves.begun, job, priorities) if before_start else {},
         queue=spec.queue or DEFAULT_QUEUE,
-        priority=own.value,
-        limited_class=own.limited_class,
-        at_most_pods=own.at_most_pods,
-        pods_priority=priorities.classes.default if pods_priority is None else pods_priority,
+        **own.fields(priorities.classes.default if pods_priority is None else pods_priority),
         min_resources=_nanos(spec),
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from enbloc.api import volcano
 from enbloc.api.kinds import WORKLOADS, kind_id
-from enbloc.api.meta import Obj, annotations_of, controller_key, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, controller_key, created_ns_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import topology
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
@@ -20,7 +20,6 @@ from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
 from enbloc.gangs.oldest_pod import WithoutObject
-from enbloc.units import parse_timestamp
 
 DEFAULT_NAMESPACE = "default"
 """Of an owner in a file that names none."""
@@ -72,12 +71,11 @@ class Workload(WithoutObject):
         owner = self._owners.get(key)
         if owner is None:
             return None
-        created = owner["metadata"].get("creationTimestamp")
         home = self.home(key)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{name_of(owner)}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(owner),
             minimum=_minimum(owner) or 0,
             queue=queue_named_by(owner) or (queue_named_by(home) if home is not None else "") or DEFAULT_QUEUE,
             observed=with_records_of(home),

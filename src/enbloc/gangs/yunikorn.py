@@ -17,13 +17,13 @@ import msgspec
 
 from enbloc.api import core, yunikorn
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, created_ns_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, with_records_of
-from enbloc.units import parse_quantity, parse_timestamp
+from enbloc.units import parse_quantity
 
 MOST_MEMBERS = 2000
 """The placeholders of one application are bounded: an annotation costs its author nothing (S2)."""
@@ -121,11 +121,10 @@ class Yunikorn:
         }
         minima = {role: min(one.count, application.counts[role]) for role, one in templates.items()}
         lacking = {role: one.count - minima[role] for role, one in templates.items()}
-        created = home["metadata"].get("creationTimestamp")
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
-            created_ns=parse_timestamp(created) if created else 0,
+            created_ns=created_ns_of(home),
             minimum=sum(minima.values()) + application.counts[""],
             minima={role: minimum for role, minimum in minima.items() if minimum},
             waves=True,

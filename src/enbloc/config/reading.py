@@ -8,6 +8,7 @@ error: its author believes a policy to be in effect that is not, and warnings ar
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal, cast
 
 from enbloc.config import volcano
@@ -66,6 +67,7 @@ def parse(data: Any) -> Config:
         raise ConfigError([(ROOT, "is a ConfigMap: give the YAML inside its data as a file of its own")])
     reader = ValueReader()
     top = reader.mapping(data, ROOT, _KEYS)
+    only = partial(_only, reader, top)
     compat = _compat(reader, top.get("compat"))
     listed = top.get("actions") if top.get("actions") is not None else _preset(compat, "actions")
     actions = volcano.read_actions(reader, listed, top.get("configurations"))
@@ -84,11 +86,17 @@ def parse(data: Any) -> Config:
         compat=compat,
         unsupported=_unsupported(reader, top.get("unsupported")),
         admission=_admission(reader, top.get("admission"), compat),
-        koordinator=_koordinator(reader, top.get("koordinator")),
-        arbitrator=_arbitrator(reader, top.get("arbitrator")),
-        depends_on=_depends_on(reader, top.get("dependsOn")),
+        koordinator=Koordinator(
+            reader.duration(*only("koordinator", "defaultWaitingTime"), Koordinator().default_waiting_ns)
+        ),
+        arbitrator=Arbitrator(
+            reader.boolean(*only("arbitrator", "requireSchedulingSpec"), Arbitrator().require_scheduling_spec)
+        ),
+        depends_on=DependsOn(reader.duration(*only("dependsOn", "gangDeadline"), DependsOn().gang_deadline_ns)),
         tenancy=_tenancy(reader, top),
-        queues=_queues(reader, top.get("queues")),
+        queues=Queues(
+            fifo=reader.choice(*only("queues", "dequeueStrategy"), ("traverse", "fifo"), "traverse") == "fifo"
+        ),
         group_by_owner=read_group_by_owner(reader, top.get("groupByOwner")),
         topologies=_topologies(reader, top.get("topologies")),
         volcano_metrics=_volcano_metrics(reader, top.get("metrics")),
@@ -183,33 +191,14 @@ def _enqueue(reader: ValueReader, value: object, overcommit_milli: int) -> Enque
     return Enqueue(admit_oversized=admit, overcommit_milli=overcommit_milli, expect_pods_within_ns=within_ns)
 
 
-def _koordinator(reader: ValueReader, value: object) -> Koordinator:
-    section = reader.mapping(value, "koordinator", ("defaultWaitingTime",))
-    default = Koordinator().default_waiting_ns
-    return Koordinator(reader.duration(section.get("defaultWaitingTime"), "koordinator.defaultWaitingTime", default))
-
-
-def _arbitrator(reader: ValueReader, value: object) -> Arbitrator:
-    section = reader.mapping(value, "arbitrator", ("requireSchedulingSpec",))
-    default = Arbitrator().require_scheduling_spec
-    return Arbitrator(reader.boolean(section.get("requireSchedulingSpec"), "arbitrator.requireSchedulingSpec", default))
-
-
-def _depends_on(reader: ValueReader, value: object) -> DependsOn:
-    section = reader.mapping(value, "dependsOn", ("gangDeadline",))
-    default = DependsOn().gang_deadline_ns
-    return DependsOn(reader.duration(section.get("gangDeadline"), "dependsOn.gangDeadline", default))
+def _only(reader: ValueReader, top: dict[str, Any], section: str, key: str) -> tuple[Any, str]:
+    """The value of a section's only key, and its path."""
+    return reader.mapping(top.get(section), section, (key,)).get(key), f"{section}.{key}"
 
 
 def _volcano_metrics(reader: ValueReader, value: object) -> bool:
     compat = value.get("compat") if isinstance(value, dict) else None
     return reader.choice(compat, "metrics.compat", ("none", "volcano"), "none") == "volcano"
-
-
-def _queues(reader: ValueReader, value: object) -> Queues:
-    section = reader.mapping(value, "queues", ("dequeueStrategy",))
-    strategy = reader.choice(section.get("dequeueStrategy"), "queues.dequeueStrategy", ("traverse", "fifo"), "traverse")
-    return Queues(fifo=strategy == "fifo")
 
 
 def _topologies(reader: ValueReader, value: object) -> tuple[Topology, ...]:

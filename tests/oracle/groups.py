@@ -87,6 +87,8 @@ def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
     keys = k7_group_of(world, gang)
     if gang["key"] in world["started"] and has_all(world, gang) and order.obstacle(world, gang) is None:
         return order.standing_for_room(world, gang)  # its group started in this cycle: surplus is in line (G3)
+    if gang["key"] in world["started"] and gang["waves"]:
+        return None  # its next wave is attempted in the next cycle (D3)
     obstacles = {mate["key"]: why for mate in gangs_of(world, keys) if (why := k7_obstacle(world, mate)) is not None}
     if not gang["enqueued"] and order.obstacle(world, gang) is None:
         return (order.KNOCKING, order.MINIMA)

@@ -73,7 +73,7 @@ class Waits(msgspec.Struct, frozen=True):
     """Whether the gang's object, if it has one, says so too: not if only its surplus waits."""
     missing: Mapping[str, int] = {}
     anew: bool = False
-    """Whether nothing was said of this gang and this object before."""
+    """Whether nothing was said before of this gang and this object, or of its surplus alone."""
 
 
 class Marked(msgspec.Struct, frozen=True):

@@ -35,13 +35,11 @@ from enbloc.gangs.record_digests import Keyring
 from enbloc.gangs.registry import CONDITIONS_READ, GangRegistry, queue_hint
 from enbloc.gangs.single_pod import SinglePod
 from enbloc.runtime.cycle_metrics import CycleMetrics
-from enbloc.runtime.earlier_reports import waited_before
 from enbloc.runtime.held_gangs import LEFT_OUT, HeldGangs, Unread, bare_pod, log_fault
 from enbloc.runtime.own_records import OwnRecords
-from enbloc.runtime.pod_changes import differ_in_conditions_alone
 from enbloc.runtime.recorder import Recorder
 from enbloc.runtime.records_on_queues import RecordsOnQueues
-from enbloc.runtime.waits_written import WaitsWritten
+from enbloc.runtime.waits_written import WaitsWritten, waited_before
 
 UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
 """The reason of Events about preferences that have no effect (N1)."""
@@ -257,7 +255,7 @@ class EventReader:
         uid = uid_of(pod)
         task, known = self.engine.state.tasks.get(uid), self._unbound.get(uid)
         are_read = task is not None and task.gang.key.dialect in CONDITIONS_READ
-        if not gone and known is not None and not are_read and differ_in_conditions_alone(known, pod):
+        if not gone and known is not None and not are_read and _differ_in_conditions_alone(known, pod):
             self._unbound[uid] = pod  # mostly our own write: the engine reads no conditions of pods
             return
         changed = self._registry.observe_pod(pod, gone)
@@ -423,3 +421,17 @@ class EventReader:
             except Exception as failure:
                 self.torn = True
                 self._hold(key, failure)
+
+
+def _differ_in_conditions_alone(known: Obj, pod: Obj) -> bool:
+    """Whether all but conditions, and what the API server counts, is as it was."""
+    if as_written(known) != as_written(pod):
+        return False
+    before, after = known["metadata"], pod["metadata"]
+    if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
+        return False
+    return _without_conditions(known) == _without_conditions(pod)
+
+
+def _without_conditions(pod: Obj) -> Obj:
+    return {key: value for key, value in (pod.get("status") or {}).items() if key != "conditions"}

@@ -43,10 +43,9 @@ from enbloc.gangs.model import Complaint, GangKey
 from enbloc.gangs.own_annotations import DIGEST
 from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
-from enbloc.runtime.earlier_reports import released_before
 from enbloc.runtime.event_reader import EventReader
 from enbloc.runtime.held_gangs import log_fault
-from enbloc.runtime.outcome import report_refused
+from enbloc.runtime.waits_written import released_before
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
 from enbloc.units import SECOND, format_timestamp
 
@@ -171,7 +170,8 @@ class Translator(EventReader):
         if plan.decision is not None and self.recorder is not None:
             self.recorder.refused(plan.decision, write)
         if plan.decision is not None:
-            report_refused(self.engine, plan.decision, write)
+            uid = write.uid if isinstance(write, BindPod | EvictPod | Patch) else ""
+            self.engine.report(plan.decision, uid, write.node if isinstance(write, BindPod) else "")
         if isinstance(plan.decision, SetAside | RecordUsage | RecordLapses) and isinstance(write, Patch):
             self._records.refused(write.uid, write.patch["metadata"]["annotations"])
         if isinstance(plan.decision, SetAside):

@@ -15,9 +15,12 @@ from typing import Final
 
 import msgspec
 
+from enbloc.api.meta import Obj, condition_of
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.core.tables.tasks import GangState
+from enbloc.engine.core.why.released import note_in
 from enbloc.engine.decisions import Decision, Waits
+from enbloc.gangs.dialect import UNSCHEDULABLE
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
@@ -33,15 +36,13 @@ class _Written(msgspec.Struct):
 
     text: str = ""
     missing: Mapping[str, int] = {}
-    of_gang: bool = False
-    """Whether the gang's own object says so, and not only its pods."""
     pods: dict[str, str] = {}
     """UID → reason of the pods that say so."""
     numbers_after_ns: int = 0
     """From when on numbers alone may be written again."""
 
     def has_said(self, waits: Waits) -> None:
-        self.text, self.missing, self.of_gang = _text(waits), waits.missing, self.of_gang or waits.of_gang
+        self.text, self.missing = _text(waits), waits.missing
 
 
 class WaitsWritten:
@@ -99,7 +100,7 @@ class WaitsWritten:
         if not waits.message:
             self._forget(waits.gang)
             return waits
-        if known is None or waits.anew or (waits.of_gang and not known.of_gang):  # until now its surplus said it
+        if known is None or waits.anew:
             return self._write_all(waits)
         if waits.gang in self._in_turn:
             return self._write_all(waits) if self._in_turn.pop(waits.gang) else self._rewrite(waits, now_ns)
@@ -232,3 +233,24 @@ def _is_alike(known: _Written, waits: Waits) -> bool:
 def _singular(text: str) -> str:
     """The text of one pod, whatever its number."""
     return shape(text).replace("pods", "pod").replace("do not", "does not")
+
+
+# ---- what an earlier scheduler wrote, and is recorded nowhere else
+
+
+def waited_before(obj: Obj | None) -> bool:
+    """Whether the condition of a gang's object says that it waits, written before the object was observed."""
+    condition = condition_of(obj, UNSCHEDULABLE) if obj is not None else None
+    return condition is not None and condition.get("status") == "True"
+
+
+def released_before(home: Obj | None) -> str:
+    """That a gang released its claims and has not started since (K12): from the condition of its object or, if it has
+    none, of its oldest pod; empty if it did not."""
+    if home is None:
+        return ""
+    is_pod = home.get("kind") == "Pod"
+    condition = condition_of(home, "PodScheduled" if is_pod else UNSCHEDULABLE)
+    if condition is None or condition.get("status") != ("False" if is_pod else "True"):
+        return ""
+    return note_in(str(condition.get("message") or ""))

@@ -18,17 +18,14 @@ RECREATION_NS = 5_000_000_000
 """How long a slot stays for a pod that a Job or QueueJob of ours is recreating (R7)."""
 
 
-class Slot:
+class Slot(msgspec.Struct, eq=False):
     """The place of one task. Slots go by the pod's name: a pod that is recreated takes its slot again."""
 
-    __slots__ = ("absent_since_ns", "name", "node", "task")
-
-    def __init__(self, name: str, node: str, task: Task | None) -> None:
-        self.name = name
-        self.node = node
-        self.task = task
-        """`None` while the pod is being recreated."""
-        self.absent_since_ns: int | None = None
+    name: str
+    node: str
+    task: Task | None
+    """`None` while the pod is being recreated."""
+    absent_since_ns: int | None = None
 
     def is_for_member_of(self, gang: GangState) -> bool:
         """Whether its pod exists and is a member of the gang."""

@@ -20,7 +20,7 @@ from enbloc.engine.core.tables.queues import Queue
 from enbloc.engine.core.tables.resources import CPU, MEMORY, PODS, Bools, total
 from enbloc.engine.core.tables.tasks import OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 from enbloc.engine.core.why.diagnosis import INSUFFICIENT, KEPT, Diagnosis, gates_of, rejections, shown
-from enbloc.engine.core.why.partial_fit import Closed, nothing_closed, partial_fit
+from enbloc.engine.core.why.partial_fit import Closed, by_role, nothing_closed, partial_fit
 from enbloc.engine.core.why.titles import Titles
 
 MOST_GANGS = 20
@@ -60,19 +60,11 @@ def details(state: State, gang: GangState, why: Diagnosis, titles: Titles, close
     return Details(numbers, tuple(_in_the_way(state, gang, why, titles)))
 
 
-def _roles(gang: GangState) -> Iterator[tuple[str, list[Task]]]:
-    by_role: dict[str, list[Task]] = {role: [] for role in gang.minima.by_role}
-    for task in gang.tasks.values():
-        by_role.setdefault(task.role, []).append(task)
-    yield from sorted(by_role.items())
-
-
 def _numbers_of_roles(state: State, gang: GangState, closed: Closed) -> dict[str, Any]:
-    waiting: dict[str, list[Task]] = {}
-    for task in pending_tasks(gang):
-        waiting.setdefault(task.role, []).append(task)
+    every, waiting = by_role(gang.tasks.values(), gang.minima.by_role), by_role(pending_tasks(gang))
     return {
-        role or "pods": _role(state, gang, role, tasks, waiting.get(role, []), closed) for role, tasks in _roles(gang)
+        role or "pods": _role(state, gang, role, tasks, waiting.get(role, []), closed)
+        for role, tasks in sorted(every.items())
     }
 
 

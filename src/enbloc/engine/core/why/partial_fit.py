@@ -7,7 +7,7 @@ themselves and topology do not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -31,15 +31,20 @@ def nothing_closed(task: Task) -> Sequence[tuple[str, Bools]]:
     return ()
 
 
+def by_role(tasks: Iterable[Task], roles: Iterable[str] = ()) -> dict[str, list[Task]]:
+    """The tasks of each role, and none of the other `roles`."""
+    found: dict[str, list[Task]] = {role: [] for role in roles}
+    for task in tasks:
+        found.setdefault(task.role, []).append(task)
+    return found
+
+
 def partial_fit(state: State, gang: GangState, closed: Closed = nothing_closed) -> dict[str, dict[str, int]]:
     """By role: by node, how many of the pods that its minimum lacks fit there, nodes with the most room first."""
     free = state.nodes.free.copy()
     found: dict[str, dict[str, int]] = {}
-    by_role: dict[str, list[Task]] = {}
-    for task in pending_tasks(gang):
-        by_role.setdefault(task.role, []).append(task)
     occupied = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED)
-    for role, tasks in by_role.items():
+    for role, tasks in by_role(pending_tasks(gang)).items():
         lacking = max(gang.minima.by_role.get(role, 0) - occupied[role], 0) or len(tasks)
         passes = state.nodes.alive[: state.nodes.count].copy()
         for _, rejected in rejections(state, tasks[0], closed(tasks[0])):

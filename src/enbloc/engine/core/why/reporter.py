@@ -80,10 +80,11 @@ class Reporter(Feature):
         if known.of_gang and not of_gang and (gang.need.ready or gang.satisfied):  # only its surplus waits by now
             self.withdraw(gang)
             known = self._of(gang)
+        anew = known.waits is None or (of_gang and not known.of_gang)  # or until now its surplus said it
         known.of_gang = known.of_gang or of_gang
         waits, known.last = self._waits(gang, why, of_gang, also), (why, of_gang)
         if waits != known.waits:
-            self._decide(waits if known.waits is not None else msgspec.structs.replace(waits, anew=True))
+            self._decide(msgspec.structs.replace(waits, anew=True) if anew else waits)
             known.waits = waits
 
     def _waits(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> Waits:
@@ -107,12 +108,9 @@ class Reporter(Feature):
         first = PendingReason.PREEMPTING if freed else of_minimum
         return [(task, PendingReason.SURPLUS if task.uid in surplus else first) for task in tasks]
 
-    def _message(self, gang: GangState, why: Diagnosis) -> str:
-        """The message of the diagnosis, what the nodes prove, and where room is claimed for the gang."""
-        return self._completion(gang, why)(why.message)
-
     def _completion(self, gang: GangState, why: Diagnosis) -> Callable[[str], str]:
-        """What is added to each message of the gang: it has one for each role, and what is added is the same."""
+        """Adds to each message of the gang, of which it has one for each role, what the nodes prove and where room is
+        claimed for it."""
         added = [f"; {note}" for note in self._features.explain(gang, why.reason)]
         if proved := self._impossibilities.of(gang, why.reason):
             added.append(f". {proved}")
@@ -154,7 +152,7 @@ class Reporter(Feature):
                 continue
             try:
                 why = why_of(gang) or next_to_be_attempted(gang)
-                message = self._message(gang, why)
+                message = self._completion(gang, why)(why.message)
                 if pieces := fragments(self._state, gang, why, known):
                     message = f"{message.removesuffix('.')}. {pieces}"
             except Exception as failure:  # S8

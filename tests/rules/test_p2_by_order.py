@@ -30,13 +30,13 @@ def _job(name: str, run_time: str, at: str | None = None, **annotations: str) ->
 )
 def test_p2_by_order(others: tuple[Obj, ...], annotations: dict[str, str], evicted: int) -> None:
     objects = [m.node("n1", 2), *others, _job("long", "1h", **annotations), _job("short", "1m", at="10s")]
-    answer = simulate(*objects, config=POLICIES["srtf"].data, until="30m")
+    answer = simulate(*objects, config=POLICIES["srtf"].config, until="30m")
     assert sum(line["what"] == "evicted" for line in answer.timeline) == evicted
 
 
 def test_a_gang_with_less_left_to_do_is_not_evicted() -> None:
     objects = [m.node("n1", 2), _job("runs", "2m"), _job("comes", "100s", at="30s")]
-    answer = simulate(*objects, config=POLICIES["srtf"].data)
+    answer = simulate(*objects, config=POLICIES["srtf"].config)
     assert not [line for line in answer.timeline if line["what"] == "evicted"]
 
 
@@ -46,5 +46,5 @@ def test_p1_g9_by_order_all_are_placed_anew_when_a_gang_has_ended() -> None:
         m.pod(name, cpu, at=at, run_time=run_time, annotations={"enbloc.dev/expected-duration": run_time})
         for name, cpu, at, run_time in (("wide", 4, "10s", "60s"), ("other", 2, None, "30s"))
     )
-    answer = simulate(m.node("n1", 4), other, _job("long", "1h"), wide, config=POLICIES["srtf"].data, until="5m")
+    answer = simulate(m.node("n1", 4), other, _job("long", "1h"), wide, config=POLICIES["srtf"].config, until="5m")
     assert answer.at("wide") == 30.0

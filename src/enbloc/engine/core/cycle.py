@@ -162,7 +162,7 @@ class Cycle:
         the gangs in `exclude` are ignored; so are those of the gangs that it starts `together` with: they are its own.
         `honor_run_times=False` disables R8: pods that wait for evictions, or are held, may not end before a reservation
         is due."""
-        closing, kept = self.claims.closing, self.features.filter(gang)
+        closing, kept = self.claims.closing, list(self.features.filter(gang))
         if not kept and not closing:
             return UNCONSTRAINED
         mates = self.units.partners(gang)

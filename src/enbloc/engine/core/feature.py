@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from enbloc.engine.core.tables.tasks import GangState, Task
 from enbloc.engine.events import EventKind
@@ -183,9 +183,9 @@ class Feature:
         """For `rediagnose`: while it lasts, the state is as it would be in the turn of this gang."""
         return nullcontext()
 
-    def filter(self, gang: GangState) -> tuple[str, Bools] | None:
-        """Rows that are closed to all tasks of a gang, in whatever way it is placed, and the reason."""
-        return None
+    def filter(self, gang: GangState) -> Sequence[tuple[str, Bools]]:
+        """Rows that are closed to all tasks of a gang, in whatever way it is placed, with the reason."""
+        return ()
 
     def pre_filter(
         self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
@@ -244,9 +244,9 @@ class Feature:
 
     # ---- words
 
-    def explain(self, gang: GangState, reason: PendingReason) -> str:
-        """What is added to the reason for which a gang waits; empty: nothing."""
-        return ""
+    def explain(self, gang: GangState, reason: PendingReason) -> Iterator[str]:
+        """What is added to the reason for which a gang waits."""
+        return iter(())
 
     def about_room(self, gang: GangState) -> Iterator[str]:
         """Where room is kept for the gang, or why none is: it ends what the gang says."""
@@ -261,25 +261,113 @@ class Feature:
         return None
 
 
-POINTS = tuple(name for name, member in vars(Feature).items() if callable(member) and not name.startswith("_"))
+POINTS: Final = tuple(name for name, member in vars(Feature).items() if callable(member) and not name.startswith("_"))
+
+_Asked = tuple[Callable[..., Any], ...]
 
 
-class Features:
-    """The features of one engine. Parts of the core are given it when it is still empty."""
+def _tell(asked: _Asked) -> Callable[..., None]:
+    def tell(*facts: Any, **named: Any) -> None:
+        for ask in asked:
+            ask(*facts, **named)
+
+    return tell
+
+
+def _first(asked: _Asked) -> Callable[..., Any]:
+    """The first answer: the others are not asked."""
+
+    def first(*facts: Any, **named: Any) -> Any:
+        for ask in asked:
+            if (answer := ask(*facts, **named)) is not None:
+                return answer
+        return None
+
+    return first
+
+
+def _all_of(asked: _Asked) -> Callable[..., list[Any]]:
+    return lambda *facts: [answer for ask in asked for answer in ask(*facts)]
+
+
+def _chained(asked: _Asked) -> Callable[..., Iterator[Any]]:
+    """One after the other, as far as answers are asked for."""
+    return lambda *facts: (answer for ask in asked for answer in ask(*facts))
+
+
+def _from_each(asked: _Asked) -> Callable[..., Hashable]:
+    return lambda *facts: tuple([ask(*facts) for ask in asked])
+
+
+def _any(asked: _Asked) -> Callable[..., bool]:
+    return lambda *facts: any([ask(*facts) for ask in asked])  # noqa: C419  each is asked
+
+
+def _until_one(asked: _Asked) -> Callable[..., bool]:
+    return lambda *facts: any(ask(*facts) for ask in asked)
+
+
+def _least(asked: _Asked) -> Callable[[], int | None]:
+    return lambda: min((answer for ask in asked if (answer := ask()) is not None), default=None)
+
+
+def _narrowed(asked: _Asked) -> Callable[..., Constraints]:
+    def narrowed(cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints) -> Constraints:
+        for ask in asked:
+            constraints = ask(cycle, queue, gang, constraints)
+        return constraints
+
+    return narrowed
+
+
+def _within_all(asked: _Asked) -> Callable[..., ExitStack]:
+    def within(cycle: Cycle, head: Head) -> ExitStack:
+        stack = ExitStack()
+        for ask in asked:
+            stack.enter_context(ask(cycle, head))
+        return stack
+
+    return within
+
+
+_Combine = Callable[[_Asked], Callable[..., Any]]
+_TOGETHER: Final[Mapping[_Combine, str]] = {
+    _first: "pre_enqueue never_fits why_gated keeps_room attempt rejects alike pre_bind expected_start",
+    _all_of: "attempted_apart in_line later filter",
+    _chained: "alternatives explain about_room in_the_way",
+    _from_each: "sign sign_at_admission",
+    _any: "time_out gangs_read",
+    _until_one: "busy gates separates_run_times constrains_by_order not_now post_filter",
+    _least: "due",
+    _narrowed: "pre_filter",
+    _within_all: "during_turn",
+}
+"""How the answers of several features are put together; of all other points none is expected."""
+
+
+class Features(Feature):
+    """The features of one engine, asked as one. Parts of the core are given it when it is still empty."""
+
+    if TYPE_CHECKING:
+
+        def sign(self, gang: GangState) -> tuple[Hashable, ...]: ...
 
     def __init__(self) -> None:
-        self._at: dict[str, tuple[Callable[..., Any], ...]] = {}
-        """Point → those that override it."""
         self.fill(())
 
     def fill(self, features: Sequence[Feature]) -> None:
-        """Sets the features, in the order in which they are asked."""
+        """Sets the features, in the order in which they are asked. One that does not override a point is not asked
+        there."""
         self.all = tuple(features)
         self._by_type: dict[type, Any] = {type(feature): feature for feature in features}
         self.reorders = any(feature.reorders for feature in self.all)
+        together = {point: how for how, points in _TOGETHER.items() for point in points.split()}
         for point in POINTS:
             base = getattr(Feature, point)
-            self._at[point] = tuple(getattr(one, point) for one in self.all if getattr(type(one), point) is not base)
+            asked = tuple(getattr(one, point) for one in self.all if getattr(type(one), point) is not base)
+            combine: _Combine = together.get(point, _tell)
+            is_alone = len(asked) == 1 and combine in (_tell, _first, _narrowed)
+            setattr(self, point, asked[0] if is_alone else combine(asked))
 
     def find(self, kind: type[F]) -> F | None:
         """For those above the engine, and features that build on another one."""
@@ -292,203 +380,13 @@ class Features:
         assert found is not None, f"{kind.__name__} is not in the catalogue"
         return found
 
-    def _tell(self, point: str, *facts: object) -> None:
-        for ask in self._at[point]:
-            ask(*facts)
-
-    def _first(self, point: str, *facts: object) -> Any:
-        return next((answer for ask in self._at[point] if (answer := ask(*facts)) is not None), None)
-
-    def _any(self, point: str, *facts: object) -> bool:
-        return any(ask(*facts) for ask in self._at[point])
-
-    # ---- moments of a cycle
-
     def begin(self, now_ns: int) -> None:
         """Timers first: what they touch is looked at by those that review what changed."""
-        self._tell("time_passes", now_ns)
-        self._tell("cycle_begins", now_ns)
-
-    def gang_read(self, gang: GangState) -> None:
-        for ask in self._at["gang_read"]:
-            ask(gang)
-
-    def unit_read(self, unit: Sequence[GangState]) -> None:
-        self._tell("unit_read", unit)
-
-    def unit_judged(self, unit: Unit, obstacles: Mapping[GangKey, Diagnosis]) -> None:
-        self._tell("unit_judged", unit, obstacles)
-
-    def attempted_apart(self, unit: Unit) -> list[GangState]:
-        return [gang for ask in self._at["attempted_apart"] for gang in ask(unit)]
-
-    def gang_gone(self, gang: GangState) -> None:
-        self._tell("gang_gone", gang)
-
-    def time_out(self, now_ns: int) -> bool:
-        return True in [ask(now_ns) for ask in self._at["time_out"]]
-
-    def gangs_read(self) -> bool:
-        return True in [ask() for ask in self._at["gangs_read"]]
-
-    def cycle_ends(self, now_ns: int) -> None:
-        self._tell("cycle_ends", now_ns)
-
-    def due(self) -> int | None:
-        return min((due_ns for ask in self._at["due"] if (due_ns := ask()) is not None), default=None)
-
-    def busy(self) -> bool:
-        return self._any("busy")
-
-    def refused(self, decision: Decision, uid: str) -> None:
-        self._tell("refused", decision, uid)
+        self.time_passes(now_ns)
+        self.cycle_begins(now_ns)
 
     def retry(self, events: ClusterEvents) -> None:
         """What failed may succeed after these events."""
         for feature in self.all:
             if feature.retried_on and events.any_of(feature.retried_on):
                 feature.retry_all()
-
-    # ---- the queues
-
-    def pre_enqueue(self, gang: GangState) -> Diagnosis | None:
-        for ask in self._at["pre_enqueue"]:
-            if (why := ask(gang)) is not None:
-                found: Diagnosis = why
-                return found
-        return None
-
-    def never_fits(self, gang: GangState) -> Diagnosis | None:
-        found: Diagnosis | None = self._first("never_fits", gang)
-        return found
-
-    def gates(self, gang: GangState) -> bool:
-        return self._any("gates", gang)
-
-    def why_gated(self, cycle: Cycle, gang: GangState) -> Diagnosis | None:
-        found: Diagnosis | None = self._first("why_gated", cycle, gang)
-        return found
-
-    def enqueued(self, gang: GangState) -> None:
-        self._tell("enqueued", gang)
-
-    def held_back(self, gang: GangState) -> None:
-        self._tell("held_back", gang)
-
-    def attempted(self, gang: GangState) -> None:
-        for ask in self._at["attempted"]:
-            ask(gang)
-
-    def sign(self, gang: GangState) -> tuple[Hashable, ...]:
-        return tuple([ask(gang) for ask in self._at["sign"]])
-
-    def sign_at_admission(self, gang: GangState) -> tuple[Hashable, ...]:
-        return tuple(ask(gang) for ask in self._at["sign_at_admission"])
-
-    def separates_run_times(self) -> bool:
-        return self._any("separates_run_times")
-
-    def constrains_by_order(self) -> bool:
-        return self._any("constrains_by_order")
-
-    # ---- serving one scheduling queue
-
-    def serving_begins(self, cycle: Cycle, queue: SchedulingQueue) -> None:
-        self._tell("serving_begins", cycle, queue)
-
-    def keeps_room(self, cycle: Cycle) -> KeptRoom | None:
-        found: KeptRoom | None = self._first("keeps_room", cycle)
-        return found
-
-    def in_line(self, queue: str) -> list[GangState]:
-        return [gang for ask in self._at["in_line"] for gang in ask(queue)]
-
-    def not_now(self, queue: str, order: Order) -> bool:
-        return self._any("not_now", queue, order)
-
-    def during_turn(self, cycle: Cycle, head: Head) -> ExitStack:
-        stack = ExitStack()
-        for ask in self._at["during_turn"]:
-            stack.enter_context(ask(cycle, head))
-        return stack
-
-    def filter(self, gang: GangState) -> list[tuple[str, Bools]]:
-        return [closed for ask in self._at["filter"] if (closed := ask(gang)) is not None]
-
-    def pre_filter(
-        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints
-    ) -> Constraints:
-        for ask in self._at["pre_filter"]:
-            constraints = ask(cycle, queue, gang, constraints)
-        return constraints
-
-    def attempt(self, cycle: Cycle, gang: GangState, constraints: Constraints, *, dry: bool) -> Tried | None:
-        for ask in self._at["attempt"]:
-            if (tried := ask(cycle, gang, constraints, dry=dry)) is not None:
-                found: Tried = tried
-                return found
-        return None
-
-    def later(self, gang: GangState) -> Sequence[Task]:
-        return [task for ask in self._at["later"] for task in ask(gang)]
-
-    def rejects(self, cycle: Cycle, unit: Unit, gangs: Sequence[GangState]) -> Diagnosis | None:
-        for ask in self._at["rejects"]:
-            if (why := ask(cycle, unit, gangs)) is not None:
-                found: Diagnosis = why
-                return found
-        return None
-
-    def alternatives(
-        self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction
-    ) -> Iterator[list[PlacementRequest]]:
-        for ask in self._at["alternatives"]:
-            yield from ask(cycle, gangs, transaction)
-
-    def alike(self, cycle: Cycle, gang: GangState) -> Hashable:
-        found: Hashable = self._first("alike", cycle, gang)
-        return found
-
-    def permit(self, cycle: Cycle, gang: GangState, constraints: Constraints, failure: Diagnosis) -> None:
-        self._tell("permit", cycle, gang, constraints, failure)
-
-    def post_filter(
-        self, cycle: Cycle, queue: SchedulingQueue, gang: GangState, constraints: Constraints, failure: Diagnosis
-    ) -> bool:
-        return self._any("post_filter", cycle, queue, gang, constraints, failure)
-
-    def pre_bind(self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction) -> Diagnosis | None:
-        for ask in self._at["pre_bind"]:
-            if (why := ask(cycle, gangs, transaction)) is not None:
-                found: Diagnosis = why
-                return found
-        return None
-
-    def reserve(self, gangs: Sequence[GangState]) -> None:
-        for ask in self._at["reserve"]:
-            ask(gangs)
-
-    def post_bind(self, gang: GangState, *, commits: bool) -> None:
-        for ask in self._at["post_bind"]:
-            ask(gang, commits=commits)
-
-    def served(self, cycle: Cycle, queue: SchedulingQueue, gang: GangState) -> None:
-        self._tell("served", cycle, queue, gang)
-
-    def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
-        self._tell("serving_ends", cycle, queue)
-
-    # ---- words
-
-    def explain(self, gang: GangState, reason: PendingReason) -> Iterator[str]:
-        return (text for ask in self._at["explain"] if (text := ask(gang, reason)))
-
-    def about_room(self, gang: GangState) -> Iterator[str]:
-        return (text for ask in self._at["about_room"] for text in ask(gang))
-
-    def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
-        return (found for ask in self._at["in_the_way"] for found in ask(gang, why))
-
-    def expected_start(self, gang: GangState) -> int | None:
-        found: int | None = self._first("expected_start", gang)
-        return found

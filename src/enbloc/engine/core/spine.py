@@ -112,15 +112,15 @@ def place_unit(
 
 def _bind(cycle: Cycle, unit: Unit, requests: Sequence[PlacementRequest], transaction: Transaction) -> None:
     gangs = [request.gang for request in requests]
+    placed = transaction.placed
     for request in requests:
         if request.choice is not None:
             request.gang.choose(request.choice)
+        if request.later:
+            placed = [task for task in placed if not is_placeholder(task)]
     held = [task for gang in gangs for task in held_tasks(gang)]
     for task in held:
         cycle.state.assume_held(task)
-    placed = transaction.placed
-    if any(request.later for request in requests):
-        placed = [task for task in placed if not is_placeholder(task)]
     if held or placed:
         cycle.bind(gangs, [*held, *placed], commits=True)
     cycle.publish(transaction.planned)

@@ -7,7 +7,7 @@ the last Binding of a decision carries its mark is `core/commits`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from enbloc.engine.core.commits import update_satisfied
 from enbloc.engine.core.feature import Feature
@@ -73,7 +73,7 @@ class PartialGangs(Feature):
         if self._gangs.pop(gang.key, None) is not None:
             self._state.events.add(EventKind.NODES_REOPENED)
 
-    def filter(self, gang: GangState) -> tuple[str, Bools] | None:
+    def filter(self, gang: GangState) -> Sequence[tuple[str, Bools]]:
         """Rows that a partial gang of equal or higher priority needs and this gang must not use. Of two partial gangs
         the first in order goes first, so that they do not wait for each other."""
         closed: Bools | None = None
@@ -86,7 +86,7 @@ class PartialGangs(Feature):
             for task in [task for mate in mates for task in pending_tasks(mate)]:
                 passing = self._state.candidates(task.cls).passing()
                 closed = passing if closed is None else closed | passing
-        return (KEPT_FOR_PARTIAL, closed) if closed is not None else None
+        return [(KEPT_FOR_PARTIAL, closed)] if closed is not None else []
 
     def cycle_ends(self, now_ns: int) -> None:
         """Evicts the bound pods of gangs that timed out."""

@@ -204,18 +204,16 @@ class Usage(QueueRecords[UsageRecord]):
 
     # ---- reasons
 
-    def explain(self, gang: GangState, reason: PendingReason) -> str:
-        """What the gang's account has used, if that is more than its share; else empty."""
-        if reason not in _BY_ORDER:
-            return ""
-        for account, others in self._compared(gang):
+    def explain(self, gang: GangState, reason: PendingReason) -> Iterator[str]:
+        """What the gang's account has used, if that is more than its share."""
+        for account, others in self._compared(gang) if reason in _BY_ORDER else ():
             used = sum(one.used_ns for one in others)
             shares = {one.name or one.queue: self._share_of(one) for one in others}
             own = shares.get(account.name or account.queue, 1) / max(1, sum(shares.values()))
             times = account.used_ns / used / own if used else 0.0
             if round(times, 1) > 1:
-                return f"{self._title(account, gang)} used {times:.1f} of its share over the last {self._span()}"
-        return ""
+                yield f"{self._title(account, gang)} used {times:.1f} of its share over the last {self._span()}"
+                return
 
     def _share_of(self, account: Account) -> int:
         if account.name != OF_QUEUE:

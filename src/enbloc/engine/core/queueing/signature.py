@@ -67,7 +67,7 @@ def of_gang(
     gang, spec = request.gang, request.gang.spec
     asked, signed = asked_by(state, gang, whatever), features.sign(gang)
     is_unlike_others = bool(asked.stateful or spec.later or spec.waves or spec.tree is not None)
-    is_unlike_others = is_unlike_others or any(isinstance(one, Unsignable) for one in signed)
+    is_unlike_others = is_unlike_others or Unsignable in map(type, signed)
     own = own_facts(gang, whatever) if is_unlike_others else None
     never_preempts = spec.never_preempts or any(task.never_preempts for task in wanted)
     facts = (

@@ -72,6 +72,20 @@ class Unit:
         return f"Unit({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
 
 
+class _Alone(Unit):
+    """One gang without rules about starting together."""
+
+    __slots__ = ()
+    awaits = unsatisfied = ()
+    absent = waiting_ns = 0
+    holds = stands = met = False
+    is_alone = True
+    committed = frozenset()
+
+    def __init__(self, gang: GangState, every: Mapping[GangKey, GangState]) -> None:
+        self.keys, self._all = (gang.key,), every
+
+
 class Units:
     """All units, by gang."""
 
@@ -97,8 +111,7 @@ class Units:
         return self._of.get(gang.key) or gang.alone or self._alone(gang)
 
     def _alone(self, gang: GangState) -> Unit:
-        gang.alone = Unit((gang.key,), (), self._state.gangs)
-        gang.alone.is_alone = True
+        gang.alone = _Alone(gang, self._state.gangs)
         return gang.alone
 
     def several(self) -> list[Unit]:

@@ -7,7 +7,7 @@ meant (T0, `choices`), and which members count once the minima were met (K9, `_f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from enbloc.engine.core.tables.commit_marks import Minima, minima_of
 from enbloc.gangs import gang_tree
@@ -39,6 +39,9 @@ class Need(NamedTuple):
         return self.total - sum([count for role, count in counts.items() if role not in self.others])
 
 
+_NOTHING: Final[Mapping[str, int]] = {}
+
+
 def need_of(gang: GangState, minima: Minima) -> Need:
     found = _found(gang)
     by_role, total, others = _of_wave(gang, minima)
@@ -62,7 +65,7 @@ def _of_wave(gang: GangState, minima: Minima) -> tuple[Mapping[str, int], int, f
 
 def _missing(
     gang: GangState, by_role: Mapping[str, int], total: int, others: frozenset[str], found: Mapping[str, int]
-) -> dict[str, int]:
+) -> Mapping[str, int]:
     missing: dict[str, int] = {}
     for role, minimum in by_role.items():
         lacking = minimum - found.get(role, 0) - gang.pending.get(role, 0)
@@ -73,7 +76,7 @@ def _missing(
         total -= sum(counts.values()) if not others else sum([n for role, n in counts.items() if role not in others])
     if total > 0:
         missing[""] = total
-    return missing
+    return missing or _NOTHING
 
 
 def _is_ready(gang: GangState, minima: Minima) -> bool:

@@ -36,17 +36,17 @@ class LaterWaves(Feature):
 
     def pre_bind(self, cycle: Cycle, gangs: Sequence[GangState], transaction: Transaction) -> Diagnosis | None:
         """Room is claimed for the later waves of every gang, or none of them starts (K1)."""
-        if not any(gang.spec.later for gang in gangs):
+        later: dict[object, list[Task]] = {gang.key: [] for gang in gangs if gang.spec.later}
+        if not later:
             return None
-        later: dict[object, list[Task]] = {gang.key: [] for gang in gangs}
         for task in filter(is_placeholder, transaction.placed):
             later[task.gang.key].append(task)
-        for gang in gangs:
+        for gang in [gang for gang in gangs if gang.key in later]:
             failure = self._why_unrecordable(gang, later[gang.key])
             if failure is not None:
                 transaction.rollback()
                 return msgspec.structs.replace(failure, of_gangs={gang.key: failure}) if len(gangs) > 1 else failure
-        for gang in gangs:
+        for gang in [gang for gang in gangs if gang.key in later]:
             self._claim(cycle, gang, (), later[gang.key])
         return None
 

@@ -1,7 +1,7 @@
 """Each optional rule stands beside the core: the core alone is right, a feature brings its own rules and no others.
 
 A family is a feature, or several that are one rule. `NEEDS` says which others it builds on; import-linter holds the
-same order (`features-known`).
+same order (contract `features`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from enbloc.engine.core.intake import Intake
 from enbloc.engine.core.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.core.why.reporter import Reporter
 from enbloc.engine.features import catalogue
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.deadlines import Deadlines
-from enbloc.engine.features.admission.demand import QueueDemand
 from enbloc.engine.features.admission.enqueue import Admission
+from enbloc.engine.features.awaited.awaited_pods import AwaitedPods
+from enbloc.engine.features.awaited.demand import QueueDemand
 from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts

@@ -47,7 +47,7 @@ from enbloc.engine.core.why.reporter import Reporter, next_to_be_attempted
 from enbloc.engine.core.why.titles import Titles
 from enbloc.engine.decisions import Bind, Decision, Pending, TimeOut
 from enbloc.engine.features import catalogue
-from enbloc.engine.features.admission.demand import QueueDemand
+from enbloc.engine.features.awaited.demand import QueueDemand
 from enbloc.engine.tree_facts import of_config
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey

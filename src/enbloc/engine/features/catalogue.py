@@ -10,10 +10,10 @@ from enbloc.engine.core.feature import Feature
 from enbloc.engine.core.spine import allocate, backfill
 from enbloc.engine.decisions import Decision
 from enbloc.engine.features.admission import enqueue
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.deadlines import Deadlines
-from enbloc.engine.features.admission.demand import QueueDemand
 from enbloc.engine.features.admission.enqueue import Admission
+from enbloc.engine.features.awaited.awaited_pods import AwaitedPods
+from enbloc.engine.features.awaited.demand import QueueDemand
 from enbloc.engine.features.backfill.conservative_backfill import ConservativeBackfill
 from enbloc.engine.features.backfill.easy_backfill import EasyBackfill
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts

@@ -14,9 +14,9 @@ from enbloc.engine.core.tables.resources import PODS, Ints, total
 from enbloc.engine.core.tables.tasks import GangState, held_tasks
 from enbloc.engine.core.why.diagnosis import INSUFFICIENT, Diagnosis, shown
 from enbloc.engine.decisions import Reason
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
 from enbloc.engine.features.admission.deadlines import Deadlines
-from enbloc.engine.features.admission.demand import PREEMPTING, RECLAIMING, STARVING
+from enbloc.engine.features.awaited.awaited_pods import AwaitedPods
+from enbloc.engine.features.awaited.demand import PREEMPTING, RECLAIMING, STARVING
 from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.rules import ByShare
 from enbloc.engine.features.reserve.starvation import Starvation

@@ -26,7 +26,7 @@ from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState
 from enbloc.engine.core.why.diagnosis import KEPT_IN_TIME, Diagnosis
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
+from enbloc.engine.features.awaited.awaited_pods import AwaitedPods
 from enbloc.engine.features.backfill.expected_start import Amounts, ExpectedStarts, Start
 from enbloc.engine.features.backfill.free_profile import Releases, forecast_request, releases_of, with_more_free
 from enbloc.gangs.model import GangKey

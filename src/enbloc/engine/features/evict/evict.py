@@ -23,7 +23,7 @@ from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.resources import Bools
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks
 from enbloc.engine.core.why.diagnosis import RESERVED
-from enbloc.engine.features.admission.awaited_pods import puts_off
+from enbloc.engine.features.awaited.awaited_pods import puts_off
 from enbloc.engine.features.evict import preempt_by_order
 from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.lower_priority import LowerPriorityClaim, lower_priority_claims, start_without

@@ -24,7 +24,7 @@ from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus
 from enbloc.engine.events import BEYOND_ROOM
-from enbloc.engine.features.admission.awaited_pods import puts_off
+from enbloc.engine.features.awaited.awaited_pods import puts_off
 from enbloc.engine.features.evict.history import EvictionHistory
 from enbloc.engine.features.evict.nominations import EvictedGangs, Nominations
 from enbloc.units import SECOND

@@ -12,7 +12,7 @@ from enbloc.engine.core.cycle import Cycle, Turn
 from enbloc.engine.core.queue_loop import is_blocked
 from enbloc.engine.core.tables.tasks import GangState, Task, pending_tasks
 from enbloc.engine.events import EventKind
-from enbloc.engine.features.admission.awaited_pods import AwaitedPods
+from enbloc.engine.features.awaited.awaited_pods import AwaitedPods
 from enbloc.engine.features.backfill.expected_start import ExpectedStarts
 from enbloc.engine.features.reserve.plan import ReservationPlan
 from enbloc.engine.features.reserve.reservations import Reservations

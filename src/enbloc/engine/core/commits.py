@@ -125,12 +125,17 @@ def _mark_of_started(gang: GangState) -> str:
     return mark_of(gang.minima, later, sum(task.role not in later for task in gang.tasks.values()))
 
 
+def _first_start(gang: GangState) -> int | None:
+    """When the first of the pods that we bound began to run."""
+    bound = [task for task in gang.tasks.values() if task.status in STARTED and task.decision]
+    return min((task.since_ns for task in bound if task.since_ns is not None), default=None)
+
+
 def has_lost_members(gang: GangState) -> bool:
     """Whether the members that existed when bound ones started are too few for the minima: others are gone since then.
     To a scheduler that starts it shows that the gang was committed: the pod with its mark went while no scheduler ran.
     A gang whose decision was cut off still has the pods that were to be bound."""
-    starts = [task.since_ns for task in gang.tasks.values() if task.status in STARTED and task.decision]
-    first_ns = min((since_ns for since_ns in starts if since_ns is not None), default=None)
+    first_ns = _first_start(gang)
     if first_ns is None:
         return False
     there = Counter(task.role for task in gang.tasks.values() if task.status in OCCUPIED or task.created_ns <= first_ns)

@@ -129,17 +129,23 @@ class Intake(Feature):
         self._features.unit_judged(unit, obstacles)
         if obstacles or unit.unsatisfied:
             self._read_incomplete(unit, obstacles)
-            return
-        for gang in [gang for gang in unit.gangs if not gang.starts]:
-            if gang.satisfied or not starting:
+        elif starting:
+            self._read_complete(unit, starting)
+        else:
+            for gang in unit.gangs:
                 self.queue(gang)
-            else:  # surplus waits until all have started
-                self._stand_back(gang)
-        for gang in starting:
+
+    def _read_complete(self, unit: Unit, starting: Sequence[GangState]) -> None:
+        """The first in order is queued for all that start. Surplus of a gang that was satisfied before needs no other,
+        surplus of others waits until all have started."""
+        others = [gang for gang in unit.gangs if not gang.starts]
+        for gang in others:
+            if gang.satisfied:
+                self.queue(gang)
+        behind = [gang for gang in others if not gang.satisfied]
+        for gang in (*behind, *starting):
             self._stand_back(gang)
-        if starting:  # the first in order is queued for all
-            others = [gang for gang in unit.gangs if gang not in starting and not gang.satisfied]
-            self._queue_unit(starting, [gang for gang in others if is_reportable(gang)], unit.holds)
+        self._queue_unit(starting, [gang for gang in behind if is_reportable(gang)], unit.holds)
 
     def _stand_back(self, gang: GangState) -> None:
         """It is in no queue itself; what it says stays while it waits."""

@@ -112,20 +112,23 @@ def place_unit(
 
 def _bind(cycle: Cycle, unit: Unit, requests: Sequence[PlacementRequest], transaction: Transaction) -> None:
     gangs = [request.gang for request in requests]
-    placed = transaction.placed
     for request in requests:
         if request.choice is not None:
             request.gang.choose(request.choice)
-        if request.later:
-            placed = [task for task in placed if not is_placeholder(task)]
-    held = [task for gang in gangs for task in held_tasks(gang)]
-    for task in held:
-        cycle.state.assume_held(task)
-    if held or placed:
-        cycle.bind(gangs, [*held, *placed], commits=True)
+    tasks = [*_assume_held(cycle, gangs), *(task for task in transaction.placed if not is_placeholder(task))]
+    if tasks:
+        cycle.bind(gangs, tasks, commits=True)
     cycle.publish(transaction.planned)
     for gang in unit.gangs:
         cycle.intake.queue(gang)
+
+
+def _assume_held(cycle: Cycle, gangs: Sequence[GangState]) -> list[Task]:
+    """What they hold is bound where it is."""
+    held = [task for gang in gangs for task in held_tasks(gang)]
+    for task in held:
+        cycle.state.assume_held(task)
+    return held
 
 
 # ---- a gang that has started: task by task

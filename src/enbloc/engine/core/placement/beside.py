@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple
 
 from enbloc.engine.core.filters.filter import Placeable
 from enbloc.engine.core.filters.pod_terms import PodSelector
@@ -42,24 +43,43 @@ def place_helped(
 ) -> bool:
     """Places what is left of requests after a pass in which the `placed` ones were: in the order of the requests, pass
     after pass, each task that one placed since its last try could help. Whether all of it is placed in the end."""
-    tasks = [task for one in requests for task in chain(one.needed, one.later, one.rest)]
-    of = [number for number, one in enumerate(requests) for _ in chain(one.needed, one.later, one.rest)]
-    optional = [is_rest for one in requests for is_rest in [*[False] * len(one.must), *[True] * len(one.rest)]]
     short = [one.short for one in requests]
-    helped = Helped(stateful, tasks)
+    asked = [_Asked(task, number, False) for number, one in enumerate(requests) for task in one.must]
+    asked += [_Asked(task, number, True) for number, one in enumerate(requests) for task in one.rest]
+    asked.sort(key=attrgetter("number"))  # as the requests ask for them
+    helped = Helped(stateful, [one.task for one in asked])
+
+    def try_one(at: int) -> bool:
+        task, number, is_rest = asked[at]
+        if task.status not in WAITS or (is_rest and not short[number]) or not place(task):
+            return False
+        short[number] -= is_rest
+        return True
+
     due = set[int]().union(*map(helped.by, placed))
     while due:
-        line, due = sorted(due), set()
-        lined_up = set(line)
-        while line:
-            at = heapq.heappop(line)
-            if tasks[at].status not in WAITS or (optional[at] and not short[of[at]]) or not place(tasks[at]):
-                continue
-            short[of[at]] -= optional[at]
-            for other in helped.by(tasks[at]):
-                if other < at:
-                    due.add(other)
-                elif other not in lined_up:
-                    lined_up.add(other)
-                    heapq.heappush(line, other)
+        due = _pass_over(due, try_one, lambda at: helped.by(asked[at].task))
     return not any(short) and all(task.status not in WAITS for one in requests for task in one.must)
+
+
+class _Asked(NamedTuple):
+    """A task, and the number of the request that asks for it."""
+
+    task: Task
+    number: int
+    is_rest: bool
+
+
+def _pass_over(due: set[int], try_one: Callable[[int], bool], helped_by: Callable[[int], set[int]]) -> set[int]:
+    """Tries what is due in order, with what that helps further on. Returns what it helps further back."""
+    line, behind = sorted(due), set[int]()
+    lined_up = set(line)
+    while line:
+        at = heapq.heappop(line)
+        for other in helped_by(at) if try_one(at) else ():
+            if other < at:
+                behind.add(other)
+            elif other not in lined_up:
+                lined_up.add(other)
+                heapq.heappush(line, other)
+    return behind

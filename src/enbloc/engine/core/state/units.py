@@ -209,18 +209,15 @@ class Units:
         state = self._state
         before, self._of, self._awaiting = self._of, {}, {}
         gone = {key for key in self._known if key not in state.gangs}
-        self._reported = {key: message for key, message in self._reported.items() if key in state.gangs}
-        self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
-        self._lists = {}
-        self._find_named()
+        self._read_lists()
         for keys, awaits in _groups_by_consent(self._lists):
             known = before.get(keys[0])
             if known is None or (known.keys, known.awaits) != (keys, awaits):
                 known = Unit(keys, awaits, state.gangs)
             self._enter(known, before, anew=not gone.isdisjoint(awaits))
-        for gang in [state.gangs[key] for key in self._awaiting if key in state.gangs]:
+        for gang in self._existing(self._awaiting):
             self._known.setdefault(gang.key, gang.spec.group)
-        for gang in [state.gangs[key] for key in before if key not in self._of and key in state.gangs]:
+        for gang in self._existing([key for key in before if key not in self._of]):
             state.touch(gang)
         complaints: list[Complain] = []
         for unit in {id(unit): unit for unit in self._of.values()}.values():
@@ -228,6 +225,16 @@ class Units:
             complaints += self._disagreements(unit) if unit.awaits or len(unit.keys) > 1 else []
         self._review_awaiting(self._awaiting)
         return complaints
+
+    def _existing(self, keys: Iterable[GangKey]) -> list[GangState]:
+        return [self._state.gangs[key] for key in keys if key in self._state.gangs]
+
+    def _read_lists(self) -> None:
+        gangs = self._state.gangs
+        self._reported = {key: message for key, message in self._reported.items() if key in gangs}
+        self._known = {key: gang.spec.group for key, gang in gangs.items() if _is_special(gang.spec)}
+        self._lists = {}
+        self._find_named()
 
     def _enter(self, unit: Unit, before: Mapping[GangKey, Unit], *, anew: bool) -> None:
         """A unit is known by its gangs, which are read again if it is another one, or `anew`."""

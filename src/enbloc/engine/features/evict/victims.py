@@ -188,14 +188,13 @@ class VictimCandidates:
         if not _goes_as_a_whole(gang):
             return None
         together = self._starting.mates(gang)
-        if any(_has(TaskStatus.ASSUMED, mate) for mate in together):
+        if _of_status(together, TaskStatus.ASSUMED):
             return None  # what was placed in this cycle would stay, without the others
-        mates = [mate for mate in together if _has(TaskStatus.BOUND, mate)]
-        cells = [(mate.spec.queue, mate.priority) for mate in mates]
+        members = _of_status(together, TaskStatus.BOUND)
+        mates = {task.gang.key: task.gang for task in members}
+        cells = [(mate.spec.queue, mate.priority) for mate in mates.values()]
         if any(cell not in self._ranks or cell in self._surplus_only for cell in cells):
             return None
-        tasks = (task for mate in mates for task in mate.tasks.values())
-        members = [task for task in tasks if task.status is TaskStatus.BOUND]
         if not all(map(self._may_evict, members)):
             return None
         rank = max(self._ranks[cell] for cell in cells)
@@ -206,8 +205,8 @@ class VictimCandidates:
         return immunity.is_evictable(task) and immunity.may_go(task)
 
 
-def _has(status: TaskStatus, gang: GangState) -> bool:
-    return any(task.status is status for task in gang.tasks.values())
+def _of_status(gangs: Iterable[GangState], status: TaskStatus) -> list[Task]:
+    return [task for gang in gangs for task in gang.tasks.values() if task.status is status]
 
 
 def _goes_as_a_whole(gang: GangState) -> bool:

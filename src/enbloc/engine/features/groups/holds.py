@@ -21,11 +21,13 @@ from enbloc.engine.core.placement.request import PlacementRequest, request_of
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.transaction import Transaction
 from enbloc.engine.core.state.units import Unit, Units
+from enbloc.engine.core.tables.queues import QUEUE_WAKES_ON
 from enbloc.engine.core.tables.tasks import GangState, Task, TaskStatus, held_tasks, pending_tasks
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
 from enbloc.engine.core.why.reporter import Reporter
 from enbloc.engine.decisions import Decision, TimeOut
+from enbloc.engine.events import NODE_EVENTS
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 from enbloc.listing import plural
@@ -39,6 +41,7 @@ class Holds(ClaimPolicy):
     is_shared = True
     status = TaskStatus.HELD
     waits_for_members = True
+    retried_on = NODE_EVENTS | QUEUE_WAKES_ON
 
     def __init__(
         self,
@@ -57,6 +60,8 @@ class Holds(ClaimPolicy):
         self._reporter = reporter
         self._decide = decide
         self._now_ns = 0
+        self._beyond: dict[tuple[GangKey, ...], Unit] = {}
+        """Units that hold nothing since the cluster, or a queue, is too small for them."""
 
     def time_passes(self, now_ns: int) -> None:
         self._now_ns = now_ns
@@ -95,7 +100,9 @@ class Holds(ClaimPolicy):
         """Of a NonStrict unit that was attempted what fits is held, unless the hold would end at once."""
         unit = self._units.of(gang)
         if failure.waits_for_gangs:
-            self._hold_each(cycle, unit, self.attempted_apart(unit), constraints)
+            apart = self.attempted_apart(unit)
+            if apart:  # what its queue may use changes within a cycle, too
+                self._hold_each(cycle, unit, apart, constraints)
         elif unit.holds and failure.attempted_with_others:
             gangs = unit.to_start(self._order)
             if any(cycle.claims.nominated(one) for one in gangs) or cycle.features.rejects(cycle, unit, gangs):
@@ -120,13 +127,22 @@ class Holds(ClaimPolicy):
 
     # ---- a unit of which gangs cannot start
 
+    def retry_all(self) -> None:
+        """The cluster may have become large enough for units that held nothing since it was not."""
+        for gang in [gang for unit in self._beyond.values() for gang in unit.gangs]:
+            self._state.touch(gang)
+        self._beyond.clear()
+
     def attempted_apart(self, unit: Unit) -> Sequence[GangState]:
         """The complete gangs of a NonStrict unit keep what they get while all that it lacks are members of other gangs,
         or gangs that do not exist yet (K6)."""
         if not unit.holds or any(map(self._units.is_declared, unit.unsatisfied)):
             return ()
         lacking = self._obstacles.of_each(unit)
-        if not (lacking or unit.unsatisfied) or any(map(self._obstacles.never_fits, unit.gangs)):
+        if not (lacking or unit.unsatisfied):
+            return ()
+        if any(map(self._obstacles.never_fits, unit.gangs)):
+            self._beyond[unit.keys] = unit
             return ()
         if not all(why.lacks_members or why.not_enqueued for why in lacking.values()):
             return ()

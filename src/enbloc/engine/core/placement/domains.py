@@ -54,6 +54,12 @@ class Part(NamedTuple):
     """Rows of the tasks that are placed already."""
 
 
+def contains(outer: Part, inner: Part) -> bool:
+    """Whether all tasks of a part belong to another part, too."""
+    is_wider = outer.name == WHOLE or outer.name == inner.name[: len(outer.name)]
+    return outer.gang is inner.gang and outer is not inner and is_wider
+
+
 class Option(NamedTuple):
     """Rows in which a part would satisfy its constraint."""
 
@@ -125,11 +131,15 @@ class Domains:
         found = np.zeros((len(self._classes), len(level.names)), np.int64)
         for line, cls in enumerate(self._classes):
             found[line] = self._state.candidates(cls).counts.by_domain(level, self._closed)
-            for option in self._beside:
-                taken = option.part.needed.get(cls.id, 0)
-                domains: list[int] = np.unique(level.ids[option.rows]).tolist() if taken else []
+            counted: list[Part] = []
+            for option in self._beside:  # the widest first: what is in it counts once
+                part, taken = option.part, option.part.needed.get(cls.id, 0)
+                if not taken or any(contains(outer, part) for outer in counted):
+                    continue
+                domains: list[int] = np.unique(level.ids[option.rows]).tolist()
                 if len(domains) == 1 and domains[0] >= 0 and self._may_use_all(option.rows):
                     found[line, domains[0]] -= taken
+                    counted.append(part)
         return found
 
     def _may_use_all(self, rows: Bools) -> bool:

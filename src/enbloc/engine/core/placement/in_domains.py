@@ -18,11 +18,11 @@ from enbloc.engine.core.placement.constraints import Constraints
 from enbloc.engine.core.placement.domains import (
     PINS,
     SLICE,
-    WHOLE,
     Domains,
     Option,
     Part,
     constraints_on,
+    contains,
     part_of,
 )
 from enbloc.engine.core.placement.request import PlacementRequest
@@ -214,7 +214,7 @@ def _slices_above_whole(parts: Sequence[Part]) -> str:
             continue
         for whole in parts:
             outer = whole.asked.required
-            if _contains(whole, part) and outer is not None and level.is_above(outer):
+            if contains(whole, part) and outer is not None and level.is_above(outer):
                 return f"the level {level.name} of its slices is above {outer.name}, the level of all of them"
     return ""
 
@@ -246,11 +246,6 @@ def _pinned(state: State, gang: GangState, name: tuple[str, ...], constraint: To
     return tuple(dict.fromkeys(rows[task.node] for task in placed if (name, constraint) in constraints_on(task)))
 
 
-def _contains(outer: Part, inner: Part) -> bool:
-    is_wider = outer.name == WHOLE or outer.name == inner.name[: len(outer.name)]
-    return outer.gang is inner.gang and outer is not inner and is_wider
-
-
 def closed_to(state: State, part: Part, constraints: Constraints, chosen: Sequence[Option]) -> Bools | None:
     """Rows that no task of a part may use: closed for other gangs, or outside of the parts around it."""
     found: Bools | None = None
@@ -259,7 +254,7 @@ def closed_to(state: State, part: Part, constraints: Constraints, chosen: Sequen
         if len({task.run_time_ns for task in tasks}) == 1:
             found = constraints.closed_rows(tasks[0])
     for option in chosen:
-        if _contains(option.part, part):
+        if contains(option.part, part):
             outside = ~option.rows
             found = outside if found is None else found[: len(outside)] | outside
     return found
@@ -305,7 +300,7 @@ class _Search:
             return self._attempt(chosen)
         part = self._parts[index]
         closed = closed_to(self._state, part, self._constraints, chosen)
-        beside = [one for one in chosen if not _contains(one.part, part)]
+        beside = [one for one in chosen if not contains(one.part, part)]
         found_any = False
         failed: set[bytes] = set()
         domains = Domains(self._state, part, closed, beside)

@@ -89,6 +89,7 @@ class EquivalenceClass:
         "helpers",
         "in_line",
         "items",
+        "kept_back",
         "key",
         "monotone",
         "number",
@@ -122,6 +123,8 @@ class EquivalenceClass:
         self.helpers: int | None = None
         """Where the pods were beside which its tasks must be, or that their spread constraints count, when it failed;
         `None`: it has no such tasks."""
+        self.kept_back: bytes | None = None
+        """What other queues were guaranteed and did not use when its own queue was full (V4); `None`: it was not."""
 
     def head(self) -> Head | None:
         """The first gang that is still waiting here."""
@@ -205,10 +208,16 @@ class SchedulingQueue:
     def in_queue(self, queue: str) -> list[EquivalenceClass]:
         return list(self._of_queue.get(queue, {}).values())
 
-    def sleep(self, equivalence: EquivalenceClass, diagnosis: Diagnosis, helpers: int | None = None) -> list[GangState]:
+    def sleep(
+        self,
+        equivalence: EquivalenceClass,
+        diagnosis: Diagnosis,
+        helpers: int | None = None,
+        kept_back: bytes | None = None,
+    ) -> list[GangState]:
         """Its first gang failed. Returns the gangs added since the last attempt: the diagnosis is theirs too."""
-        equivalence.helpers = helpers
-        if helpers is not None:
+        equivalence.helpers, equivalence.kept_back = helpers, kept_back
+        if helpers is not None or kept_back is not None:
             self._helped.setdefault(equivalence.queue, {})[equivalence.key] = equivalence
         equivalence.unschedulable = True
         equivalence.diagnosis = diagnosis

@@ -139,7 +139,8 @@ class SchedulingQueues(Feature):
         self, queue: SchedulingQueue, equivalence: EquivalenceClass, diagnosis: Diagnosis, of_gang: bool
     ) -> None:
         """The head of an equivalence class failed: the whole class is unschedulable, and says why."""
-        fresh = queue.sleep(equivalence, diagnosis, self._helpers(queue, equivalence))
+        kept_back = self._kept_back(equivalence) if diagnosis.of_queue and queue is not self.admission else None
+        fresh = queue.sleep(equivalence, diagnosis, self._helpers(queue, equivalence), kept_back)
         equivalence.wakes_on = self._wakes_on(queue, equivalence)
         for gang in fresh:
             self._features.attempted(gang)
@@ -178,7 +179,8 @@ class SchedulingQueues(Feature):
         cycle too (G8, G9). Then it is active."""
         if EventKind.POD_PLACED not in self._state.events.kinds:
             return False
-        if self._helpers(queue, equivalence) == equivalence.helpers:
+        may_use_more = equivalence.kept_back is not None and equivalence.kept_back != self._kept_back(equivalence)
+        if not may_use_more and self._helpers(queue, equivalence) == equivalence.helpers:
             return False
         queue.activate(equivalence)
         return not equivalence.unschedulable
@@ -193,6 +195,13 @@ class SchedulingQueues(Feature):
 
     def _helpers(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> int | None:
         return self._state.stateful.helpers(self._waiting(equivalence)) if queue is not self.admission else None
+
+    def _kept_back(self, equivalence: EquivalenceClass) -> bytes | None:
+        """What its queue has to leave free for other queues now; `None`: none has a guarantee."""
+        queues = self._state.queues
+        if not queues.guarantees:
+            return None
+        return queues.guaranteed_to_others(queues.get(equivalence.queue)).tobytes()
 
     def _gangs(self, equivalence: EquivalenceClass) -> list[GangState]:
         """The first gang of a class, with those that it starts with."""

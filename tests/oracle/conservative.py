@@ -100,9 +100,8 @@ def r8_plan(world: World, plans: Plans, gang: Gang) -> None:
             return
         if at == world["now"]:
             continue  # it was tried
-        trial = placing.start_trial(world, {gang["key"]})
-        trial["free"] = r8_between(world, plans, at, run_time)
-        if easy.minima_fit(world, trial, gang):
+        trial = r8_fits_then(world, plans, gang, at, run_time)
+        if trial is not None:
             used: dict[str, Amounts] = {}
             for task, node in trial["new"]:
                 queues.add(used.setdefault(node, {}), task["request"])
@@ -110,6 +109,24 @@ def r8_plan(world: World, plans: Plans, gang: Gang) -> None:
             plans["taken"].append((at, until, used))
             plans["starts"][gang["key"]] = at
             return
+
+
+def r8_fits_then(world: World, plans: Plans, gang: Gang, at: int, run_time: int | None) -> dict[str, Any] | None:
+    """The gang placed at a time; `None`: it does not fit. Which packing is planned is free: one beside what the engine
+    starts now, if there is one."""
+    trial = placing.start_trial(world, {gang["key"]})
+    trial["free"] = r8_between(world, plans, at, run_time)
+    if not easy.minima_fit(world, trial, gang):
+        return None
+    if trial.get("packed"):
+        beside = placing.start_trial(world, {gang["key"]})
+        beside["free"] = r8_between(world, plans, at, run_time)
+        for task, node in easy.r8_starts_now(world, at):
+            if task["gang"] != gang["key"] and node in beside["free"]:
+                queues.add(beside["free"][node], task["request"], -1)
+        if easy.minima_fit(world, beside, gang):
+            return beside
+    return trial
 
 
 def r8_enough(world: World, plans: Plans, gang: Gang, start: int, run_time: int | None) -> bool:

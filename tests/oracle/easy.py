@@ -75,6 +75,14 @@ def r8_as_the_engine_packs(world: World, first: Gang, gang: Gang, shadow: Shadow
     return {**shadow, "left": beside["left"], "awaited": world["awaited_room"]}
 
 
+def r8_starts_now(world: World, until: int) -> list[tuple[Task, str]]:
+    """What the engine starts at this instant, was not placed yet, and does not end by then."""
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    named = [(task, hint.get((task["namespace"], task["name"]))) for task in world["tasks"]]
+    waits = [(task, node) for task, node in named if task["status"] == "pending" and task["uid"] not in world["placed"]]
+    return [(task, node) for task, node in waits if node is not None and not ends_by(world, task, until)]
+
+
 def r8_releases(world: World) -> list[tuple[tuple[int, Any], list[tuple[Task, str]]]]:
     """Gang by gang, in the order of their known ends: the tasks that end then."""
     found: dict[tuple[int, Any], list[tuple[Task, str]]] = {}

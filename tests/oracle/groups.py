@@ -260,6 +260,7 @@ def k6_holds_that_stand(world: World) -> None:
         elif is_non_strict(world, k7_group_of(world, gang)) != (world["memory"]["clocks"][key]["by"] == "hold"):
             let_go(world, [key])  # the clock of the other mode
     for key, claim in claims.all_of(world, "hold"):
+        reserve.r7_follow_pods(world, world["gangs"][key], claim)
         keep_slots_that_stand(world, world["gangs"][key], claim)
 
 

@@ -184,7 +184,7 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
     if lost:
         each = {gang["key"]: reasons.reason("Unschedulable", minima.needed_by_role(world, gang)) for gang in lost}
         return {**each[lost[0]["key"]], "of": lost[0]["key"], "each": each}
-    if not parts or t6_as_the_engine(world, trial, gangs, parts):
+    if not parts or t6_as_the_engine(world, trial, gangs):
         return g2_anywhere(world, trial, gangs)
     for names in topology.t2_options(world, trial, parts[0], topology.t2_least(parts[0], certain(world, trial, gangs))):
         attempt = copy_trial(trial)
@@ -209,12 +209,10 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
     return {**found, "or": ("QueueFull",), "of": required[0]["key"], "each": each}
 
 
-def t6_as_the_engine(world: World, trial: Trial, gangs: list[Gang], parts: list[Any]) -> bool:
+def t6_as_the_engine(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     """T6: where the engine's search ended early (the published score is below 1) preferences are dropped: its places
     are taken over, if they are a way."""
     engine = world["memory"]["hints"].get(world["now"], {})
-    if any(part["required"] is not None for part in parts):
-        return False
     if not all(gang["title"] in engine.get("not_best", ()) for gang in gangs):
         return False
     return take_hint(world, trial, [(gang, *wanted_now(world, trial, gang)) for gang in gangs], engine["bound"])

@@ -55,19 +55,19 @@ def stays_whole(world: World, gang: Gang, leaving: list[Task]) -> bool:
 def victim_units(world: World, unit: list[Gang], action: str) -> list[list[Task]]:
     """What may leave for these gangs: surplus members one by one, and whole gangs."""
     own, needed = {gang["key"] for gang in unit}, k7_needed(world, unit)
+    only_best_effort = action == "preempt" and asks_nothing(world, unit)
     allowed = []
     for gang in world["gangs"].values():
         if gang["key"] in own or not may_take_from(world, unit, gang, action):
             continue
         mates = groups.gangs_of(world, groups.k7_group_of(world, gang))
         spare = surplus_of(world, gang)
-        allowed += [[task] for task in spare]
+        allowed += [[task] for task in spare if task["best_effort"] or not only_best_effort]
         members = [task for mate in mates for task in mate["tasks"] if is_bound(world, task)]
         if any(task["uid"] in world["placed"] for mate in mates for task in mate["tasks"]):
             continue  # what was placed in this cycle would stay, without the others
         rest = [task for task in members if task not in spare]
-        if action == "preempt" and asks_nothing(world, unit) and not all(task["best_effort"] for task in members):
-            allowed = [one for one in allowed if one[0] not in spare or one[0]["best_effort"]]
+        if only_best_effort and not all(task["best_effort"] for task in members):
             continue
         if rest and all(p2_may_leave(world, task) for task in members):
             losing = [mate for mate in mates if any(is_bound(world, task) for task in mate["tasks"])]

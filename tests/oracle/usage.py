@@ -125,7 +125,7 @@ def in_ranks(world: World, used: dict[Account, float]) -> dict[Account, Usage]:
         if near and used[account] - used[near[-1]] >= NEGLIGIBLE:
             near = []
         near.append(account)
-        change = used[account] - used[near[0]] > SAME
+        change = used[account] - used[near[0]] > SAME and "nearly equal" not in world["memory"]["reading"]
         for one in near:
             rate = world["memory"]["rates_before"].get(one, Fraction(0)) / g12_share(world, one)
             found[one] = (used[near[0]], rate, used[one]) if change else (used[near[0]], *NOTHING[1:])

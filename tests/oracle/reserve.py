@@ -267,8 +267,8 @@ def r4_own_members(world: World, gang: Gang) -> dict[str, dict[str, Amounts]]:
 
 
 def r4_needed_members(world: World, gang: Gang) -> list[Task]:
-    """The members without which its minima would not be met: those that have ended count first, then by O2. None
-    of a gang of which only waiting pods count (K9)."""
+    """The members without which its minima would not be met once all that roles lack is placed: those that have ended
+    count first, then by O2. None of a gang of which only waiting pods count (K9)."""
     if minima.k9_only_waiting(world, gang):
         return []
     there = [task for task in gang["tasks"] if minima.is_occupied(world, task)]
@@ -277,7 +277,7 @@ def r4_needed_members(world: World, gang: Gang) -> list[Task]:
     for role, minimum in gang["minima"].items():
         found += [task for task in there if task["role"] == role][:minimum]
     rest = [task for task in there if task not in found]
-    return found + rest[: max(0, gang["minimum"] - len(found))]
+    return found + rest[: max(0, gang["minimum"] - sum(gang["minima"].values()))]
 
 
 def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit: int) -> str | None:

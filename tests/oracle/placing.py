@@ -437,7 +437,8 @@ def queues_allow(world: World, trial: Trial, wanted: list[Any]) -> bool:
         for task in needed:
             queues.add(more, task["request"])
         for name in {name for task in rest for name in task["request"]} if short else ():
-            queues.add(more, {name: max(task["request"].get(name, 0) for task in rest)}, short)
+            largest = sorted((task["request"].get(name, 0) for task in rest), reverse=True)
+            queues.add(more, {name: sum(largest[:short])})
         if queues.v4_over_capability(world, attempt, gang["queue"], more, enqueued=False) is not None:
             return False
         for place in queues.path_up(world, gang["queue"]):

@@ -10,7 +10,9 @@ whose queue does not allow them, and groups in which several gangs can choose am
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from heapq import nlargest
 from itertools import groupby
 
 from enbloc.engine.core.placement.domains import part_of
@@ -75,11 +77,12 @@ class Fitting:
         for one in requests:
             for task in one.must:
                 add(one.gang, task.cls.request, 1)
-            largest: dict[int, int] = {}
+            optional: defaultdict[int, list[int]] = defaultdict(list)
             for task in one.rest if one.short else ():
                 for column, amount in task.cls.request:
-                    largest[column] = max(amount, largest.get(column, 0))
-            add(one.gang, largest.items(), one.short)
+                    optional[column].append(amount)
+            most = [(column, sum(nlargest(one.short, amounts))) for column, amounts in optional.items()]
+            add(one.gang, most, 1)
         for task in placed:
             add(task.gang, task.cls.request, -1)
         queues = self._state.queues

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -119,9 +120,9 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order is asked twice at every turn: both times it is the same, and nothing has moved in between."""
     seen = []
 
-    def twice(gang: GangState, pending: list[Task] | None = None) -> PlacementRequest:
+    def twice(gang: GangState, pending: list[Task] | None = None, **choice: Any) -> PlacementRequest:
         facts = (dict(gang.occupied), dict(gang.pending), [task.order for task in gang.tasks.values()])
-        first, second = request_of(gang, pending), request_of(gang, pending)
+        first, second = request_of(gang, pending, **choice), request_of(gang, pending, **choice)
         assert first == second
         assert facts == (dict(gang.occupied), dict(gang.pending), [task.order for task in gang.tasks.values()])
         seen.append(gang)

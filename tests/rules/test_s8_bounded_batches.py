@@ -10,7 +10,7 @@ import pytest
 from enbloc.api import workloads
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Create
-from enbloc.controllers import batches
+from enbloc.controllers import timers
 from enbloc.controllers.workloads.job_counts import parse_indexes
 from support import manifests as m
 from support.simulation import lint, simulate
@@ -140,4 +140,4 @@ def test_s8_no_more_than_a_batch_is_listed() -> None:
         pods = [
             one for one in controller.reconcile(cluster.now_ns) if isinstance(one, Create) and one.obj["kind"] == "Pod"
         ]
-        assert len(pods) <= batches.BATCH, name
+        assert len(pods) <= timers.BATCH, name

@@ -105,6 +105,8 @@ class WaitsWritten:
         if waits.gang in self._in_turn:
             return self._write_all(waits) if self._in_turn.pop(waits.gang) else self._rewrite(waits, now_ns)
         self._numbers.pop(waits.gang, None)
+        tasks = self._existing[waits.gang].tasks
+        known.pods = {uid: reason for uid, reason in known.pods.items() if uid in tasks}
         if known.text == _text(waits) or _numbers_alone(known, waits):
             return self._admit_numbers(known, waits, now_ns)
         if not _is_alike(known, waits):

@@ -244,6 +244,10 @@ class Feature:
 
     # ---- words
 
+    def says_later(self, gang: GangState) -> bool:
+        """Whether a gang says why it waits only once the queue was served, since until then its pods have places."""
+        return False
+
     def explain(self, gang: GangState, reason: PendingReason) -> Iterator[str]:
         """What is added to the reason for which a gang waits."""
         return iter(())
@@ -337,7 +341,7 @@ _TOGETHER: Final[Mapping[_Combine, str]] = {
     _chained: "alternatives explain about_room in_the_way",
     _from_each: "sign sign_at_admission",
     _any: "time_out gangs_read",
-    _until_one: "busy gates separates_run_times constrains_by_order not_now post_filter",
+    _until_one: "busy gates separates_run_times constrains_by_order not_now post_filter says_later",
     _least: "due",
     _narrowed: "pre_filter",
     _within_all: "during_turn",

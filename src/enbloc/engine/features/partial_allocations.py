@@ -99,6 +99,9 @@ class PartialAllocations(Feature):
             if rows.any():
                 yield gang, rows
 
+    def says_later(self, gang: GangState) -> bool:
+        return any(one is gang for one, _, _ in self._open)
+
     def in_the_way(self, gang: GangState, why: Diagnosis) -> Iterator[tuple[GangState, str]]:
         if any(one.reason.startswith(SET_ASIDE) for one in why.reasons):
             for other in self._gangs.values():
@@ -116,7 +119,7 @@ class PartialAllocations(Feature):
     def serving_ends(self, cycle: Cycle, queue: SchedulingQueue) -> None:
         """All gangs were attempted."""
         for gang, why in self._roll_back():
-            cycle.reporter.report(gang, why, of_gang=False)  # pods that had a place until now say it too
+            cycle.reporter.report(gang, why, of_gang=True)
 
     @contextmanager
     def during_turn(self, cycle: Cycle, head: Head) -> Iterator[None]:

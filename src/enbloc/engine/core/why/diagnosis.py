@@ -249,7 +249,7 @@ def _title(key: GangKey, known: Mapping[GangKey, GangState]) -> str:
 
 def _hidden(count: int) -> Iterator[str]:
     if count:
-        gangs = f"{count} gangs of other namespaces" if count > 1 else FOREIGN
+        gangs = f"{plural(count, 'gang')} of other namespaces" if count > 1 else FOREIGN
         yield f"{gangs} that it names: not satisfied yet"
 
 

@@ -75,6 +75,8 @@ class Reporter(Feature):
     def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
         """Decides that a gang, if `of_gang`, and its pods wait for this reason, unless they said so last (G10). A gang
         of minimum 0 of which nothing has started says so, too."""
+        if self._features.says_later(gang):
+            return
         of_gang = of_gang or is_unstarted(gang)
         known = self._of(gang)
         if known.of_gang and not of_gang and (gang.need.ready or gang.satisfied):  # only its surplus waits by now

@@ -184,20 +184,20 @@ class Volcano(DeclaredGroups):
         refused = refusal_of(self._refused.pop(group, None))
         if not gone and refusal_of(job):
             self._refused[group] = job
-        if refused != refusal_of(self._refused.get(group)):
-            return Changed((group,))
+        gangs = [group] if refused != refusal_of(self._refused.get(group)) else []
         # From a real API server equal specs come as different objects.
         if not gone and known is not None and (known["spec"] is job["spec"] or known["spec"] == job["spec"]):
-            return NOTHING  # only its status changed
+            return Changed(tuple(gangs))  # only its status changed
         if not gone:
             self._tasks_of_job[own] = _TaskFacts(
                 _wave_numbers(job), _slices(job), _longest_run_ns(job), _partitions(job)
             )
         key = self._groups_of_job.get(own)
         if key is None:
-            return NOTHING
+            return Changed(tuple(gangs))
         regrouped = facts.partitions != self._partitions(key)
-        return Changed((key,), tuple(self._pods.get(key, {}).values()) if regrouped else ())
+        pods = tuple(self._pods.get(key, {}).values()) if regrouped else ()
+        return Changed(tuple(dict.fromkeys([*gangs, key])), pods)
 
 
 def lacks_sub_groups(group: Obj, job: Obj | None, bound: Iterable[tuple[str, Mapping[str, str]]]) -> bool:

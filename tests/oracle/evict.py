@@ -69,10 +69,18 @@ def serve(world: World, gang: Gang, action: str) -> None:
     if lower and r5_release_claims(world, unit, lower):
         return
     lost = not gang["satisfied"] and any(minima.g7_replacements(world, one) for one in unit)
-    if not make_room(world, unit, action, lower) and lost:
+    if not find_room(world, unit, action, lower) and lost:
         world["one_lost"] = True
-        make_room(world, unit, action, lower)
+        find_room(world, unit, action, lower)
         world["one_lost"] = False
+
+
+def find_room(world: World, unit: list[Gang], action: str, lower: list[Released]) -> bool:
+    """R5: a reservation of lower priority closes no node to a plan of `reclaim` if there is no plan without it."""
+    if make_room(world, unit, action, lower):
+        return True
+    reserved = [one for one in r5_lower_claims(world, unit) if one[0] == "reserve"] if action == "reclaim" else []
+    return bool(reserved) and make_room(world, unit, action, reserved)
 
 
 def make_room(world: World, unit: list[Gang], action: str, lower: list[Released]) -> bool:

@@ -58,7 +58,7 @@ the members of the sub-groups that are needed and all. Of R8 it knows `backfill`
 modes `easy` and `conservative` with gangs alone: not groups, waves and reservations beside them. Of G12 it does
 not know what a gang that waits says of usage, nor the bound on how many accounts are recorded."""
 
-OPEN: frozenset[str] = frozenset({"reclaims-beside-a-released-reservation"})
+OPEN: frozenset[str] = frozenset()
 """Files of `found/` with a bug of the engine that is not fixed yet."""
 
 OPEN_SEEDS: frozenset[str] = frozenset()

@@ -43,7 +43,8 @@ ROWS: list[tuple[Phase, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("phase", "fields"), ROWS)
 def test_the_phase_follows_from_what_is_there(phase: Phase, fields: dict[str, Any]) -> None:
-    assert gang(**fields).phase is phase
+    made = gang(**fields)
+    assert (made.phase, made.starts) == (phase, ALLOWS[phase].starts)
 
 
 def test_m6_a_gang_that_is_not_enqueued_is_gated_until_it_has_started() -> None:

@@ -13,6 +13,7 @@ from enbloc.engine.core.ordering import GangOrder
 from enbloc.engine.core.placement.request import replacements
 from enbloc.engine.core.state.state import State
 from enbloc.engine.core.state.units import Unit, Units
+from enbloc.engine.core.tables.queues import Queue
 from enbloc.engine.core.tables.tasks import GangState, TaskStatus
 from enbloc.engine.core.why import diagnosis
 from enbloc.engine.core.why.diagnosis import Diagnosis
@@ -34,16 +35,17 @@ class Obstacles:
 
     def of(self, gang: GangState) -> Diagnosis | None:
         """What keeps a gang from being attempted."""
+        queue = self._state.queues.get(gang.spec.queue)
         return (
-            self._in_objects(gang)
-            or self._in_namespace(gang)
+            self._in_objects(gang, queue)
+            or self._in_namespace(gang, queue)
             or self._in_members(gang)
             or self._features.pre_enqueue(gang)
         )
 
-    def _in_objects(self, gang: GangState) -> Diagnosis | None:
+    def _in_objects(self, gang: GangState, queue: Queue) -> Diagnosis | None:
         """The gang or its queue cannot be read, or is not there."""
-        spec, queue = gang.spec, self._state.queues.get(gang.spec.queue)
+        spec = gang.spec
         if spec.fault:
             return diagnosis.internal_error(gang)
         if spec.problem:
@@ -56,12 +58,11 @@ class Obstacles:
             return diagnosis.problem(gang, f"queue {spec.queue} is closed")
         return None
 
-    def _in_namespace(self, gang: GangState) -> Diagnosis | None:
+    def _in_namespace(self, gang: GangState, queue: Queue) -> Diagnosis | None:
         """Its namespace may not use the queue, or what it asks for is not honoured (S1, N1)."""
         if gang.satisfied:
             return None
         state, namespace = self._state, gang.key.namespace
-        queue = state.queues.get(gang.spec.queue)
         if state.queues.restricts_namespaces(queue):
             shut = state.queues.shut_by(queue, namespace, state.namespace_labels.get(namespace, {}))
             if shut is not None:

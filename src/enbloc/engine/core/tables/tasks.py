@@ -313,8 +313,8 @@ class GangState:
     @property
     def starts(self) -> bool:
         """Whether its minima are to be placed yet, with those of all that start with it. If not, its tasks are placed
-        one by one: surplus, and replacements of lost members."""
-        return ALLOWS[phase_of(self)].starts
+        one by one: surplus, and replacements of lost members. As `ALLOWS` says of its phase, without computing that."""
+        return not self.satisfied and (self.total_held > 0 or not self.need.ready)
 
     @property
     def may_claim(self) -> bool:

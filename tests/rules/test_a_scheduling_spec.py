@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from enbloc.config import parse
+from enbloc.engine.decisions import Waits
+from enbloc.units import SECOND
 from support import manifests as m
 from support.advised import advised
 from support.answers import waits_because
+from support.direct_scheduler import DirectScheduler
 from support.simulation import NO_BACKFILL, NO_EVICTIONS, simulate
 
 REQUIRE = {"arbitrator": {"requireSchedulingSpec": True}}
@@ -374,3 +378,14 @@ def test_a2_a_job_that_keeps_what_it_got_says_why_it_waits_as_its_pods_do() -> N
     answer = simulate(*docs, config=NO_BACKFILL)
     for one in (answer.obj("SchedulingSpec", "c"), *answer.all("Pod")):
         assert "Insufficient cpu" in waits_because(one)
+
+
+def test_a2_g10_a_job_that_keeps_what_it_got_says_so_once_and_not_at_each_attempt() -> None:
+    direct = DirectScheduler(parse(NO_BACKFILL))
+    pods = m.owned(*m.pods(3, "c-"))
+    for one in (m.node("n", 2), m.crdjob(), m.scheduling_spec(minimum=3), *pods):
+        direct.put(one)
+    said = [one for one in direct.engine.run(0) if isinstance(one, Waits)]
+    assert [len(one.pods) for one in said] == [3], "with the pods that had a place until the others had their turn"
+    direct.engine.force()
+    assert direct.engine.run(SECOND) == []

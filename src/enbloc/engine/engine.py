@@ -2,16 +2,15 @@
 
 Events go into `state`. `run` is one scheduling cycle, and reads from top to bottom:
 
-    settle      nodes that came get their rows; tasks on them their room; gangs that changed their groups
-    follow      parts that keep facts between cycles look at what changed: claims that no longer help end here
+    settle      nodes that came get their rows; tasks on them their room; gangs that name each other become units
+    features    look at what changed: claims that no longer help end here
     set timed   whether run times distinguish gangs: they do while nodes are reserved or starts planned (R8)
     wake        gangs that the events could help become active (G9)
     read        gangs whose facts changed are put into the queue where they belong, or say why they are in none
-    time out    groups whose waiting time is over release what they hold (K8); claims and gangs are looked at again
-    usage       what gangs use is charged to their accounts, where usage counts (G12)
-    forecast    when reservations are due
+    time out    gangs whose time is over give up what they hold; gangs are woken and read again
+    reorder     features may have changed the order of gangs: units stand where the first of them does
     actions     enqueue, allocate, backfill, preempt, reclaim, reserve: as the config lists them
-    end         partially bound gangs whose time is over are evicted; expected starts and usage are published
+    end         features decide what sums up the cycle
 
 What became of a decision's writes comes back through `report`.
 """
@@ -131,7 +130,7 @@ class Engine:
         self.now_ns = now_ns
         parts, state = self._parts, self.state
         state.settle()
-        # Followers look at gangs with those that they start with: groups first. `Intake.read_all` settles them again.
+        # Features look at gangs with those that they start with: units first. `Intake.read_all` settles them again.
         for complaint in parts.units.settle(state.dirty.values()):
             self._decide(complaint)
         self.features.begin(now_ns)

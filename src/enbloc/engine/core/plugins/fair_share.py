@@ -4,7 +4,7 @@
 By user: a gang's namespace counts first, then its user in that namespace, each within the gang's queue. Users' names
 are written by the namespace's tenants, so they count for nothing beyond it (S1): inventing users wins nothing from
 others. By queue: queues are ordered by it, in place of what they use at the moment. This module has the accounts;
-charging them is left to `queueing.usage`.
+charging them is left to `features.usage`.
 """
 
 from __future__ import annotations
